@@ -29,7 +29,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import Order, fail_over
+from airmirror.failover.steps import FailoverOrder, fail_over
 from airmirror.failover.undo import undo
 from airmirror.failover.ways import Way
 from airmirror.flows.groups import checkpoints_round
@@ -197,7 +197,7 @@ def producing(bootstrap: str, topics: Sequence[str]) -> Iterator[Callable[[], No
 
 def measure(opened: Opened, way: Way, positions: int) -> tuple[str, ...]:
     """One failover, checked: nothing missing where it was planned, every position moved."""
-    order = Order(way, "a bench", "bench")
+    order = FailoverOrder(way, "a bench", "bench")
     begun = time.monotonic()
     left, moved, seconds = fail_over(opened, order)
     made: FailoverOutcome = outcome_of(opened, order, left, moved, seconds)

@@ -23,7 +23,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror.config.pairs import heartbeat_flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import caught_up, prepare
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.heartbeats import emit_heartbeat
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -157,7 +157,7 @@ def use_every_feature(flow: Mirror, east: Broker, west: Broker, group: str) -> N
     assert committed(west, group) == {(flow.remote_topic, 0): 30}
     assert emit_heartbeat(heartbeat_flow(flow.opened.configuration, flow.flow.name)) == "heartbeats"
     assert sum(row.records for row in compare_all(flow.opened, []) if not row.error) == 80
-    again = Order(
+    again = ResetOrder(
         topics=(flow.topic,), partitions=(), choice=Choice.START_AGAIN, recreate=True, by="somebody", reason="a test"
     )
     assert len(carry_out(flow.opened, again)) == 2

@@ -9,7 +9,7 @@ import pytest
 from airmirror.clusters.admin.client_settings import explain_clients
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.config import Cluster, explain
-from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, PREFIXES, ROLES, Type, Use
+from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, PREFIXES, ROLES, KeyType, Use
 from airmirror.config.values import as_list, check
 
 # Written by a program over the 4.2.0 jars: the ConfigDefs of MirrorMaker 2's connectors and MirrorMakerConfig, of
@@ -36,7 +36,7 @@ def test_every_key_of_mirrormaker_and_connect_is_known(name: str, type_: str, de
     if name in CLIENT and name not in KEYS:
         return  # a client's setting, which is Kafka's own
     key = KEYS[name]
-    assert key.type == type_ or (key.type, type_) in ((Type.STRING, "class"), (Type.SECONDS, "long"))
+    assert key.type == type_ or (key.type, type_) in ((KeyType.STRING, "class"), (KeyType.SECONDS, "long"))
     if name not in OUR_DEFAULTS:
         expected = default.removeprefix("[").removesuffix("]") if type_ == "list" else default
         assert (key.default or "") == expected
@@ -51,7 +51,7 @@ def test_defaults_are_valid_values() -> None:
     for key in KEYS.values():
         if key.default is not None:
             check(key, key.default)
-            assert key.type is not Type.LIST or all(as_list(key.default)), key.name
+            assert key.type is not KeyType.LIST or all(as_list(key.default)), key.name
 
 
 def test_what_has_no_effect_or_is_refused_says_why() -> None:

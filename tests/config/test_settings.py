@@ -9,15 +9,15 @@ from typing import Any, get_type_hints
 import pytest
 
 from airmirror.config import ConfigurationError, Settings, parse
-from airmirror.config.keys import KEYS, Type
+from airmirror.config.keys import KEYS, KeyType
 from airmirror.config.settings import key_of
 from airmirror.config.values import as_list
 
 CLUSTERS = (
     "clusters = east, west\neast.bootstrap.servers = e:1\nwest.bootstrap.servers = w:1\neast->west.enabled = true\n"
 )
-TYPES: dict[Type, Any] = {Type.BOOLEAN: bool, Type.LIST: tuple[str, ...]}
-TYPES |= dict.fromkeys((Type.SHORT, Type.INT, Type.LONG), int) | {Type.SECONDS: float}
+TYPES: dict[KeyType, Any] = {KeyType.BOOLEAN: bool, KeyType.LIST: tuple[str, ...]}
+TYPES |= dict.fromkeys((KeyType.SHORT, KeyType.INT, KeyType.LONG), int) | {KeyType.SECONDS: float}
 
 
 def settings(*lines: str, overrides: dict[str, str] | None = None) -> Settings:
@@ -29,7 +29,7 @@ def test_every_field_has_the_type_of_its_key() -> None:
     for field in fields(Settings):
         key = key_of(field.name)
         expected = TYPES.get(key.type, str)
-        optional = key.default is None and key.type is not Type.LIST
+        optional = key.default is None and key.type is not KeyType.LIST
         assert hints[field.name] == (expected | None if optional else expected), key.name
 
 

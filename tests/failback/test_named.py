@@ -10,7 +10,7 @@ import pytest
 from airmirror.failback import returning
 from airmirror.failback.pair import ReturnOrder
 from airmirror.failback.returning import ReturnRefused, returnable
-from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, after, changed
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 
 SIGNED = Signed("w", 5, 7, "why", "ada")
 NAMES = {f"east.{topic}": topic for topic in ("bill", "shop")}
@@ -18,9 +18,9 @@ NAMES = {f"east.{topic}": topic for topic in ("bill", "shop")}
 
 def asked(monkeypatch: pytest.MonkeyPatch, closed: bool, back: tuple[str, ...], *topics: str) -> list[str]:
     """The topics that may return by an order for ``topics``. ``closed``: the flow is; ``back``: these came back since."""
-    owners = Owners.of(changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=Scope.FLOW)) if closed else Owners()
+    owners = Owners.of(changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=OrderScope.FLOW)) if closed else Owners()
     for change in (Change.BEGIN, Change.END, Change.FINISH):
-        owners = after(owners, changed(owners, change, back, SIGNED, scope=Scope.TOPIC))
+        owners = after(owners, changed(owners, change, back, SIGNED, scope=OrderScope.TOPIC))
     monkeypatch.setattr(returning, "owners_now", {"there": owners, "back": Owners()}.__getitem__)
 
     class Opened(str):

@@ -36,7 +36,7 @@ from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import undo, undo_plan
 from airmirror.flows.closing import StillReturning, close, commit_change, overtaking, owners_now, reopen
 from airmirror.flows.prepare import prepare
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
@@ -529,7 +529,7 @@ def test_who_writes_to_the_source_among_what_returns_is_told(sides: Sides, tmp_p
     its = read_all(both.east, both.topic)
     for choice, recreate in ((Choice.START_AGAIN, True), (Choice.START_AGAIN, False), (Choice.NEW_TOPIC, False)):
         with pytest.raises(ResetNotPossible, match=f"it returns to {both.topic}, the original topic"):
-            carry_out(both.back, Order((both.remote,), (), choice, recreate, by="ada", reason="as it said"))
+            carry_out(both.back, ResetOrder((both.remote,), (), choice, recreate, by="ada", reason="as it said"))
     assert read_all(both.east, both.topic) == its, "nothing of the original was deleted"
     with pytest.raises(NeverCrossed):
         both.fail_back(wait=0.0)

@@ -23,7 +23,7 @@ from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.holds import add_holds
-from airmirror.flows.moving import GroupsActive, Pen
+from airmirror.flows.moving import GroupsActive, SegmentWriter
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
@@ -333,7 +333,12 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="dies", slots=lambda: 1, advance=False)
     before = read_all(west, flow.remote_topic)[0]
 
-    for module, name in ((closing, "commit_change"), (alone, "_write"), (Pen, "write"), (moving, "commit_offsets")):
+    for module, name in (
+        (closing, "commit_change"),
+        (alone, "_write"),
+        (SegmentWriter, "write"),
+        (moving, "commit_offsets"),
+    ):
         for after in (False, True):
             with killed_at(module, name, after=after):
                 fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)

@@ -18,7 +18,7 @@ from airmirror.flows.groups import group_offsets_round
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
 from airmirror.flows.prepare import Opened, prepare, read_again
-from airmirror.flows.reset import Choice, Order, carry_out
+from airmirror.flows.reset import Choice, ResetOrder, carry_out
 from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason
@@ -66,7 +66,7 @@ def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: 
             run_window(
                 opened.flow, opened.ledger, prepared.topics, nothing_runs, window="late", slots=lambda: 1, advance=False
             )
-    again = Order((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
+    again = ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
     with pytest.raises(FlowClosed):
         carry_out(elsewhere, again)
     segments = flow.opened.ledger.contents()["segments"]

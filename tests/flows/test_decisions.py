@@ -11,7 +11,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.decisions import carry_out_reset, waived, write_down
 from airmirror.flows.prepare import catch_up_ledger, prepare
-from airmirror.flows.reset import Order, consider
+from airmirror.flows.reset import ResetOrder, consider
 from airmirror.flows.verification import compare_all
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
@@ -105,7 +105,7 @@ def rebuilt(flow: Mirror) -> None:
 
 def test_an_accepted_loss_is_what_differs_and_no_more(held: Mirror) -> None:
     flow, key = held, TopicPartition(held.topic, 0)
-    (shown,) = consider(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS))
+    (shown,) = consider(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS))
     assert (shown.lost_first, shown.lost_end, shown.lost) == (30, 32, 2) and "not on the target as" in shown.problem
     write_down(flow.opened, [key], Action.ACCEPT_LOSS, reason="see OPS-9", by="ada")
     (done,) = carry_out_reset(flow.opened, [key], Action.ACCEPT_LOSS, reason="see OPS-9", by="ada", name="a")
@@ -124,7 +124,7 @@ def test_an_accepted_loss_is_what_differs_and_no_more(held: Mirror) -> None:
     assert (decision.action, decision.by, decision.reason) == (Action.ACCEPT_LOSS, "ada", "see OPS-9")
     said = [(reset.lost_first, reset.lost_end, reset.by, reset.reason) for reset in flow.opened.ledger.resets()]
     assert said == [(30, 32, "ada", "see OPS-9")]
-    assert consider(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS)) == []
+    assert consider(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS)) == []
     rebuilt(flow)
 
 
@@ -174,7 +174,7 @@ def test_a_topic_is_replicated_again_into_a_new_one(held: Mirror) -> None:
     # Again, into one more; a topic of the source that would have its name comes into no other's way.
     produce(flow.source, create_topic(flow.source, f"{flow.topic}.3"), records(0, 3))
     assert (
-        consider(flow.opened, Order((flow.topic,), (), Choice.NEW_TOPIC))[0].facts.remote_topic
+        consider(flow.opened, ResetOrder((flow.topic,), (), Choice.NEW_TOPIC))[0].facts.remote_topic
         == f"{flow.remote_topic}.3"
     )
     carry_out_reset(flow.opened, [key], Action.NEW_TOPIC, reason="a test", by="ada", name="d")

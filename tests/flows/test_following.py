@@ -23,8 +23,8 @@ from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import Held, claimed
-from airmirror.windows.findings import Finding
+from airmirror.windows.fence import HeldClaim, claimed
+from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.window import judge_window
 from airmirror.wire.mirrormaker import decode_offset_sync
@@ -67,7 +67,7 @@ def test_groups_go_on_while_a_window_follows_and_never_past_what_is_verified(
     produce(east, flow.topic, numbered(10), partition=1)
     commit(east, group, {(flow.topic, 0): 40, (flow.topic, 1): 5})
 
-    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+    def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         return {each.key: "no more" for each in findings if each.partition == 1 and each.source_end > 10}
 
     def on_target(*positions: int) -> dict[tuple[str, int], int]:
@@ -154,7 +154,7 @@ def test_under_a_claim_that_is_lost_nothing_is_written(
     ledger = flow.opened.ledger
     with Session.open(flow.flow, ledger, "test") as session:
         with claimed(session, "slept", slots=0) as granted:
-            held = Held(session, granted.check)
+            held = HeldClaim(session, granted.check)
         for emit in (emit_offset_syncs, emit_checkpoints):
             with pytest.raises(SlotFenced):
                 emit(flow.flow, ledger, window="slept", under=held)
@@ -195,7 +195,7 @@ def test_groups_go_first_and_wait_for_no_second_interval(tmp_path: Path, monkeyp
     flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=settings)
     done = list[str]()
 
-    def note(opened: Opened, name: str, window: str, under: Held | None = None) -> str:
+    def note(opened: Opened, name: str, window: str, under: HeldClaim | None = None) -> str:
         opened.ledger.note_round(name)
         done.append(name)
         return name

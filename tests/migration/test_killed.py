@@ -18,7 +18,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows import closing, draining
 from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import owners_now
-from airmirror.flows.moving import Pen
+from airmirror.flows.moving import SegmentWriter
 from airmirror.flows.prepare import Opened
 from airmirror.migration import consumers, undo
 from airmirror.migration.order import Step
@@ -41,15 +41,15 @@ PATIENT = replace(ORDER, wait=60.0)
 PLACES: tuple[tuple[tuple[Doing, ...], Doing, object, str], ...] = (
     ((), "mirror", draining, "run_window"),
     ((), "check_groups", consumers, "positions_of"),
-    ((), "switch_consumers", Pen, "write"),
+    ((), "switch_consumers", SegmentWriter, "write"),
     (("undo",), "switch_consumers", group_moving, "commit_offsets"),
     (("undo",), "switch_consumers", consumers, "_not_there"),
     ((), "undo", undo, "commit_offsets"),
-    (("switch_consumers",), "undo", Pen, "write"),
+    (("switch_consumers",), "undo", SegmentWriter, "write"),
     (("switch_consumers",), "switch_producers", draining, "run_window"),
     ((), "undo", undo, "reopen"),
     (("switch_consumers",), "switch_producers", closing, "commit_change"),
-    ((), "finish", Pen, "write"),
+    ((), "finish", SegmentWriter, "write"),
 )
 
 

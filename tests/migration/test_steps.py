@@ -15,7 +15,7 @@ from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import owners_now
 from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.holds import DecisionIncomplete
-from airmirror.flows.moving import Pen
+from airmirror.flows.moving import SegmentWriter
 from airmirror.migration import producers
 from airmirror.migration.chosen import NoSuchMove, NotMovable, chosen_move
 from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotReady
@@ -254,7 +254,7 @@ def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> Non
 
 Place = tuple[Step, object, str, tuple[bool, ...]]  # the last: killed before it (False), and after it
 PLACES: tuple[Place, ...] = (
-    ("switch_consumers", Pen, "write", (False, True)),
+    ("switch_consumers", SegmentWriter, "write", (False, True)),
     ("switch_consumers", group_moving, "commit_offsets", (False, True)),
     ("switch_producers", closing, "commit_change", (False, True)),
 )

@@ -14,7 +14,7 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import owners_now
-from airmirror.flows.moving import Pen
+from airmirror.flows.moving import SegmentWriter
 from airmirror.migration import undo as undoing
 from airmirror.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
 from airmirror.wire.switches import GroupMove
@@ -271,7 +271,12 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "switch_consumers", "switch_producers")
     read_with_group(west, group, flow.remote_topic, {0: 5})
-    places = ((undoing, "reopen"), (undoing, "commit_offsets"), (group_moving, "delete_offsets"), (Pen, "write"))
+    places = (
+        (undoing, "reopen"),
+        (undoing, "commit_offsets"),
+        (group_moving, "delete_offsets"),
+        (SegmentWriter, "write"),
+    )
     for place, name in places if which == "all" else places[2:3]:
         for after in (False, True) if which == "all" else (False,):
             with killed_at(place, name, after=after):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.wire.owners import Change, Owners, Scope, Signed, after, changed
+from airmirror.wire.owners import Change, OrderScope, Owners, Signed, after, changed
 from model.owners import BACKWARD, BILL, SHOP, THERE, Process, Rules, World, order, window
 
 SIGNED = Signed("", 0, 0, "", "")
@@ -14,7 +14,8 @@ def begun(*taken: tuple[str, tuple[Change, ...]]) -> tuple:  # type: ignore[type
     for topic, changes in taken:
         for change in changes:
             owners = after(
-                owners, changed(owners, change, [topic], SIGNED, scope=Scope.TOPIC, remote={topic: f"east.{topic}"})
+                owners,
+                changed(owners, change, [topic], SIGNED, scope=OrderScope.TOPIC, remote={topic: f"east.{topic}"}),
             )
     return tuple(sorted(owners.records.values(), key=lambda each: each.topic))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from airmirror.wire.owners import BACK, Change, Owner, Owners, Ownership, Scope, Signed, after, changed, named
+from airmirror.wire.owners import BACK, Change, OrderScope, Owner, Owners, Ownership, Signed, after, changed, named
 
 SHOP, BILL = "shop", "bill"
 THERE, BACKWARD = (
@@ -137,7 +137,7 @@ def _write(world: World, then: Process, change: Change, rules: Rules) -> tuple[P
     which = _which(owners, then.topics, change, rules)
     if change is Change.FINISH and any(owners.owner(topic) is Owner.RETURNING for topic in which):
         return _over(then), world  # ReturnNotDrained
-    scope = Scope.TOPIC if then.topics else Scope.FLOW
+    scope = OrderScope.TOPIC if then.topics else OrderScope.FLOW
     remote = {topic: f"east.{topic}" for topic in which}
     written = changed(owners, change, which, Signed("", 0, 0, "", ""), scope=scope, remote=remote)
     if not rules.ends_before_opening and change is Change.OPEN:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from airmirror.wire import claims
-from airmirror.wire.claims import ClaimEntry, Held
+from airmirror.wire.claims import ClaimEntry, CurrentClaim
 from airmirror.wire.segments import Claim, ClaimEvent
 from model.world import ClaimRecord
 
@@ -21,7 +21,7 @@ EVENTS = {
 }
 LEASE = 0  # a claim lives as long as the clock stands; the model's clock goes on in leases
 
-Holder = Callable[..., Held | None]
+Holder = Callable[..., CurrentClaim | None]
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Rules:
     holder: Holder = claims.holder  # who holds the claim
 
 
-def holder_before(entries: Sequence[ClaimEntry], *, compacted: bool = False) -> Held | None:
+def holder_before(entries: Sequence[ClaimEntry], *, compacted: bool = False) -> CurrentClaim | None:
     """As it was (M5): a refused claim that nobody deleted hides the living one, and clocks of claimants are compared."""
-    held: Held | None = None
+    held: CurrentClaim | None = None
     for entry in entries:
         claim = entry.claim
         if held and held.claim.window == claim.window:
-            held = Held(claim, entry.offset, entry.timestamp, claim.event is ClaimEvent.RELEASED)
+            held = CurrentClaim(claim, entry.offset, entry.timestamp, claim.event is ClaimEvent.RELEASED)
         elif claim.event is ClaimEvent.CLAIMED:
             if not (held and held.alive_at(entry.timestamp)):
-                held = Held(claim, entry.offset, entry.timestamp)
+                held = CurrentClaim(claim, entry.offset, entry.timestamp)
         elif compacted and claim.event is ClaimEvent.RENEWED and (held is None or held.claim.time_ms < claim.time_ms):
-            held = Held(claim, entry.offset, entry.timestamp)
+            held = CurrentClaim(claim, entry.offset, entry.timestamp)
     return held
 
 

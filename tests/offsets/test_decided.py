@@ -11,7 +11,7 @@ import pytest
 from airmirror.offsets import groups
 from airmirror.offsets.groups import settled
 from airmirror.offsets.pruning import kept_topics
-from airmirror.wire.owners import Change, Owners, Scope, Signed, changed
+from airmirror.wire.owners import Change, OrderScope, Owners, Signed, changed
 
 MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
 
@@ -42,8 +42,8 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
 
 def test_what_is_closed_or_returns_keeps_all_its_segment_records() -> None:
     signed = Signed("w", 3, 1, "why", "ada")
-    shut = Owners.of(changed(Owners(), Change.CLOSE, ["closed", "orders"], signed, scope=Scope.TOPIC))
-    back = changed(shut, Change.BEGIN, ["orders"], signed, scope=Scope.TOPIC, remote={"orders": "returns"})
+    shut = Owners.of(changed(Owners(), Change.CLOSE, ["closed", "orders"], signed, scope=OrderScope.TOPIC))
+    back = changed(shut, Change.BEGIN, ["orders"], signed, scope=OrderScope.TOPIC, remote={"orders": "returns"})
     opposite = SimpleNamespace(owners=lambda: Owners.of(back))
     state = SimpleNamespace(known=[("other", 0)])
     ledger = SimpleNamespace(owners=lambda: Owners({"closed": shut.records["closed"]}), state=lambda: state)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.windows.resets import Choice
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
@@ -39,7 +39,7 @@ def test_no_group_skips_what_mirrormaker_2_copied_in_between(
     copied_by_mirrormaker(flow, 100, 150)
     produce(east, flow.topic, values(150, 200))
     flow.run()
-    carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="ada", reason="a test"))
+    carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="ada", reason="a test"))
     flow.run()
     there, back = topic("there"), topic("back")
     groups = {f"{there}-{position}": position for position in (0, 60, 99, 100, 120, 149, 150, 180, 200)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.offsets.files.model import BadPositions, PositionFile, There
+from airmirror.offsets.files.model import BadPositions, PositionFile, PositionThere
 from airmirror.offsets.files.reading import read
 from airmirror.offsets.files.writing import PositionsNotWritten, write
 
@@ -20,8 +20,8 @@ def document(file: Path, content: object, topic: str = "") -> PositionFile:
     return read(file, "east", "west", topic)
 
 
-def moved(found: PositionFile, by: int = 100) -> dict[Any, There]:
-    return {each: There(f"east.{each.topic}", each.offset + by) for each in found.positions}
+def moved(found: PositionFile, by: int = 100) -> dict[Any, PositionThere]:
+    return {each: PositionThere(f"east.{each.topic}", each.offset + by) for each in found.positions}
 
 
 def rewritten(file: Path, content: object, topic: str = "") -> str:
@@ -89,7 +89,7 @@ def test_connect_mirrormaker_says_the_last_offset_and_names_its_cluster(file: Pa
     assert asked(found) == [("orders", 0, 42)] and len(found.kept) == 1
     made = json.loads(found.texts(moved(found))[""])
     assert made["offsets"] == [entry("west", "east.orders", {"offset": 141}), content["offsets"][1]]
-    at_zero = found.texts({found.positions[0]: There("east.orders", 0)})
+    at_zero = found.texts({found.positions[0]: PositionThere("east.orders", 0)})
     assert json.loads(at_zero[""])["offsets"][0] == entry("west", "east.orders", None)
     with pytest.raises(BadPositions, match="'north'"):
         document(file, {"offsets": [entry("north", "orders", {"offset": 41})]})
@@ -235,7 +235,7 @@ def test_a_checkpoint_that_is_none_is_refused(tmp_path: Path, wrong: str) -> Non
 def test_two_topics_that_become_one_are_refused(tmp_path: Path) -> None:
     found = document(tmp_path / "p", {"orders": {"0": 1}, "returns": {"0": 2}})
     with pytest.raises(BadPositions, match="twice"):
-        write(found, {each: There("all", each.offset) for each in found.positions}, tmp_path / "to")
+        write(found, {each: PositionThere("all", each.offset) for each in found.positions}, tmp_path / "to")
     assert not (tmp_path / "to").exists()
 
 

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import catch_up_ledger, prepare
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import delete_segments, prune_segments
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
@@ -145,7 +145,7 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
         found = [record.encode_key() for record in ledger.segments(flow.topic, 0) if record.source_end <= 20]
         asked.append([record.source_start for record in ledger.segments(flow.topic, 0)])
         if len(asked) == 1:
-            carry_out(flow.opened, Order((flow.topic,), (), Choice.START_AGAIN, by="ada", reason="a test"))
+            carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.START_AGAIN, by="ada", reason="a test"))
             assert flow.run().copied == 5
         return found
 

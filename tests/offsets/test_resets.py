@@ -10,7 +10,7 @@ import pytest
 
 from airmirror.clusters.protocol.groups import Committed, Group
 from airmirror.flows.prepare import caught_up
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.offsets import checkpoints
 from airmirror.offsets.groups import plan
 from airmirror.offsets.positions import GroupPosition
@@ -36,7 +36,9 @@ def values(records: list[Record]) -> list[bytes | None]:
 def reset(flow: Mirror, choice: Choice, *, recreate: bool = False) -> None:
     carry_out(
         flow.opened,
-        Order(topics=(flow.topic,), partitions=(), choice=choice, recreate=recreate, by="somebody", reason="a test"),
+        ResetOrder(
+            topics=(flow.topic,), partitions=(), choice=choice, recreate=recreate, by="somebody", reason="a test"
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from airmirror.failover.steps import Order
+from airmirror.failover.steps import FailoverOrder
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened
@@ -16,8 +16,8 @@ from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror
 from support.topics import Record
 
-DISASTER = Order("disaster", "east burns", "ada")
-PLANNED = Order("planned", "moving day", "ada", wait=0.0)
+DISASTER = FailoverOrder("disaster", "east burns", "ada")
+PLANNED = FailoverOrder("planned", "moving day", "ada", wait=0.0)
 
 
 def with_groups(flow: Mirror, *groups: str) -> Mirror:

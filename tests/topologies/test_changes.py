@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from airmirror.cli.main import app
-from airmirror.flows.reset import Order, carry_out, consider
+from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.windows.resets import Choice, ResetNotPossible
@@ -26,7 +26,7 @@ def errors(window: Window) -> set[str]:
 
 def reset(deployment: Deployment, choice: Choice, *, recreate: bool = False) -> list[tuple[int, int, int]]:
     """Look at what would be done, do it, and return (partition, start, lost) of each; both agree."""
-    order = Order(
+    order = ResetOrder(
         topics=("orders",), partitions=(), choice=choice, recreate=recreate, by="somebody@somewhere", reason="a test"
     )
     with deployment.opened("A->B") as opened:
@@ -118,7 +118,7 @@ def test_records_deleted_before_they_were_copied(clusters: Clusters, running: De
 def reset_is_idle(deployment: Deployment) -> bool:
     """Nothing is left to decide."""
     with deployment.opened("A->B") as opened:
-        return consider(opened, Order(("orders",), (), Choice.ACCEPT_LOSS)) == []
+        return consider(opened, ResetOrder(("orders",), (), Choice.ACCEPT_LOSS)) == []
 
 
 @pytest.mark.parametrize("recreate", [False, True])
@@ -131,7 +131,7 @@ def test_a_source_topic_created_again(recreate: bool, clusters: Clusters, runnin
     more(clusters, count=10)
     assert errors(running.window("A->B")) == {"TopicRecreated"}
     with running.opened("A->B") as opened, pytest.raises(ResetNotPossible):
-        consider(opened, Order(("orders",), (), Choice.ACCEPT_LOSS))
+        consider(opened, ResetOrder(("orders",), (), Choice.ACCEPT_LOSS))
     assert reset(running, Choice.START_AGAIN, recreate=recreate) == [(0, 0, 0)]
     window = running.window("A->B")
     assert window.result.copied == 10 and window.result.is_verified

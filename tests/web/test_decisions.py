@@ -13,7 +13,7 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.approvals import Answered, PendingQuestion, note_answer, note_question
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.web.console.pages import MOST_REPORTS
-from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, changed
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
 from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill
 
@@ -100,7 +100,7 @@ def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
     signed = Signed("close-1", 99, now, f"failed over {HOSTILE}", "ann")
     load(
         ledger.flow("east->west"),
-        entries(*changed(Owners(), Change.CLOSE, [WHOLE], signed, scope=Scope.FLOW), start=100),
+        entries(*changed(Owners(), Change.CLOSE, [WHOLE], signed, scope=OrderScope.FLOW), start=100),
     )
     for kind in ("failovers", "rehearsals"):
         directory = tmp_path / "docs" / kind / "east.west"

@@ -11,14 +11,14 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.prepare import catch_up_ledger, prepare
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows import index, renewal
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import judge_window, run_window
@@ -175,11 +175,11 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(east: Broker, west: B
         topics = prepare(flow.opened).topics
         run_window(flow.flow, ledger, topics, in_this_process, window=window, slots=lambda: 1, advance=False)
 
-    def asleep(_findings: Sequence[Finding]) -> dict[TopicPartition, str]:
+    def asleep(_findings: Sequence[GateRow]) -> dict[TopicPartition, str]:
         (mine,) = (claim for _, _, claim in ledger.claims() if claim.window == "gate")
         with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
             appender.append([(mine.encode_key(), replace(mine, event=RELEASED).encode_value())])  # its lease is over
-        carry_out(flow.opened, Order((flow.topic,), (), Choice.START_AGAIN, by="me", reason="a test"))
+        carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.START_AGAIN, by="me", reason="a test"))
         copied("later")
         return {}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from airmirror.clusters.protocol import epochs
 from airmirror.clusters.protocol.epochs import EpochEnd, epoch_before, epochs_since
 from airmirror.partitions import TopicPartition
-from airmirror.windows.diverged import Parting, Stretch, parting
+from airmirror.windows.diverged import EpochRange, LogDivergence, parting
 
 
 def ask_of(log: Sequence[int], epoch: int) -> EpochEnd:
@@ -25,10 +25,10 @@ def ask_of(log: Sequence[int], epoch: int) -> EpochEnd:
     return EpochEnd(log[end - 1], end) if end else EpochEnd(epoch, 0)
 
 
-def told(copied: Sequence[int], ends: Sequence[int], log: Sequence[int]) -> Parting | None:
+def told(copied: Sequence[int], ends: Sequence[int], log: Sequence[int]) -> LogDivergence | None:
     """What is told of a log whose offsets were copied under these epochs, in records that end there."""
     starts = [0, *ends[:-1]]
-    known = [Stretch(copied[end - 1], start, end) for start, end in zip(starts, ends, strict=True)]
+    known = [EpochRange(copied[end - 1], start, end) for start, end in zip(starts, ends, strict=True)]
     return parting(known, lambda epoch: ask_of(log, epoch))
 
 
@@ -38,22 +38,22 @@ def test_the_same_log_that_has_grown() -> None:
 
 
 def test_an_election_cut_the_log() -> None:
-    assert told([0] * 200, [100, 200], [0] * 100 + [1] * 300) == Parting(100, 100)
-    assert told([0] * 200, [100, 200], [0] * 150 + [1] * 10) == Parting(150, 150)
+    assert told([0] * 200, [100, 200], [0] * 100 + [1] * 300) == LogDivergence(100, 100)
+    assert told([0] * 200, [100, 200], [0] * 150 + [1] * 10) == LogDivergence(150, 150)
 
 
 def test_a_leader_with_a_suffix_of_an_older_epoch_is_asked_again() -> None:
     """Its epoch 0 ends at 120, but what was copied of it ends at 100."""
     log = [0] * 120 + [2] * 40
-    assert told([0] * 100 + [1] * 50, [100, 150], log) == Parting(100, 120)
-    assert told([0] * 100 + [1] * 50, [80, 150], log) == Parting(80, 120)
-    assert told([0] * 100 + [1] * 50, [150], log) == Parting(0, 120)
-    assert told([0] * 100 + [1] * 10 + [1] * 40, [100, 110, 150], log) == Parting(100, 110)
+    assert told([0] * 100 + [1] * 50, [100, 150], log) == LogDivergence(100, 120)
+    assert told([0] * 100 + [1] * 50, [80, 150], log) == LogDivergence(80, 120)
+    assert told([0] * 100 + [1] * 50, [150], log) == LogDivergence(0, 120)
+    assert told([0] * 100 + [1] * 10 + [1] * 40, [100, 110, 150], log) == LogDivergence(100, 110)
 
 
 def test_a_leader_that_knows_none_of_the_epochs() -> None:
-    assert told([3] * 100, [50, 100], [1] * 200) == Parting(0, 50)
-    assert told([1] * 50 + [3] * 50, [50, 100], [1] * 200) == Parting(50, 100)
+    assert told([3] * 100, [50, 100], [1] * 200) == LogDivergence(0, 50)
+    assert told([1] * 50 + [3] * 50, [50, 100], [1] * 200) == LogDivergence(50, 100)
 
 
 @given(st.data())

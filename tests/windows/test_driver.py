@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows import reset as reset_module
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import Ledger
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
@@ -75,7 +75,7 @@ def test_a_reset_that_wakes_up_late_commits_nothing(
     produce(east, flow.topic, records(100, 100))
     delete_records(east, flow.topic, 150)
     flow.run()
-    order = Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
+    order = ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
     other = another_process(flow, tmp_path)
 
     def meanwhile() -> None:

@@ -33,8 +33,8 @@ from airmirror.windows import ending, following
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
-from airmirror.windows.findings import Finding
-from airmirror.windows.following import Follow, Late, Meanwhile
+from airmirror.windows.findings import GateRow
+from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
 from airmirror.windows.renewal import Renewal
@@ -158,7 +158,7 @@ def test_a_partition_that_fails_ends_it(
     for partition in (0, 1):
         produce(east, flow.topic, numbered(10), partition=partition)
 
-    def gate(findings: Sequence[Finding]) -> dict[TopicPartition, str]:
+    def gate(findings: Sequence[GateRow]) -> dict[TopicPartition, str]:
         return {each.key: "no" for each in findings if why == "gate" and each.partition == 0 and each.source_end > 10}
 
     def work() -> None:
@@ -347,13 +347,13 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
     granted.wanted_by.return_value = ""
     granted.journal.index.holds.return_value = {}
     planned = [Planned(*key, "a.orders", 0, 0, 0, 1.0) for key in (KEY, OTHER)]
-    meanwhile = Meanwhile(granted, Follow(None), planned, lambda key: takes_part or key == KEY)
+    meanwhile = FollowLoop(granted, Follow(None), planned, lambda key: takes_part or key == KEY)
     meanwhile._end(granted, State(), Ends({KEY: 0, OTHER: 7}, 0))
     assert granted.end.called == takes_part
 
 
 def test_latencies_of_hours_are_few() -> None:
-    late = Late({})
+    late = Latencies({})
     given = [
         SimpleNamespace(topic="orders", partition=0, source_start=0, copied=1, min_timestamp=0, time_ms=late_ms)
         for late_ms in range(0, 200_000, 7)

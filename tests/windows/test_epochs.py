@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.slot import source as source_module
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.resets import Choice
@@ -31,7 +31,7 @@ def begun(east: Broker, west: Broker, directory: Path, kind: str) -> tuple[Mirro
     flow.run((lambda slots: []) if kind == "take-over" else in_this_process)
     if kind == "reset":
         produce(west, flow.remote_topic, records(1), partition=0)
-        carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+        carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
     (last,) = flow.opened.ledger.last_segments().values()
     return flow, last
 

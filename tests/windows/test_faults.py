@@ -21,7 +21,7 @@ from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror.windows.errors import FlowBusy, SameCluster
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import GateRow
 from airmirror.windows.window import judge_window, run_window
 from airmirror.wire.requests import PRODUCE, Produced
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
@@ -178,14 +178,14 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
         restamp(buffer, batch, *producer)  # type: ignore[arg-type]
 
     monkeypatch.setattr(delivery, "restamp", alter)
-    seen: list[Finding] = []
+    seen: list[GateRow] = []
     prepared = prepare(flow.opened)
     result = run_window(
         flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False
     )
     assert [(row.copied, row.read_back) for row in result.rows] == [(5000, False)]
 
-    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+    def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         seen.extend(findings)
         return {finding.key: "asked" for finding in findings}
 

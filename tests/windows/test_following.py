@@ -25,8 +25,8 @@ from airmirror.slot.source import Source
 from airmirror.windows import fence, following, renewal
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
-from airmirror.windows.findings import Finding
-from airmirror.windows.following import Follow, Meanwhile, followed
+from airmirror.windows.findings import GateRow
+from airmirror.windows.following import Follow, FollowLoop, followed
 from airmirror.windows.results import WindowResult
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.requests import Fetched, Produced
@@ -268,7 +268,7 @@ def test_a_partition_that_the_gate_holds_is_copied_no_more(
     for partition in (0, 1):
         put(partition, 10, 0)
 
-    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+    def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         return {each.key: "too many" for each in findings if each.key == bad and each.source_end > 10}
 
     def work() -> None:
@@ -391,6 +391,6 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
     granted.journal.flow.window.follow_ms = 60_000
     mirrored.index.unverified.return_value = [Mock(topic="orders", partition=1)]
     holds = {("orders", 1): Mock()} if is_held else {}
-    meanwhile = Meanwhile(granted, Follow(gate=None), [])
+    meanwhile = FollowLoop(granted, Follow(gate=None), [])
     meanwhile._judge(mirrored, granted, State(holds=holds))
     assert judged == ([] if is_held else [set()])

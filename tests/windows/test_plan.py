@@ -16,7 +16,7 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Fenced, Granted
+from airmirror.windows.fence import Fenced, GrantedClaim
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
@@ -134,7 +134,7 @@ def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> Non
     silent: Any = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
     both = Mirror(flow, silent, InternalTopics("segments", "progress"), nothing, nothing)
     claim = Claim(window="w", event=ClaimEvent.CLAIMED, owner="me", time_ms=0, lease_ms=1, slots=1)
-    granted = Granted(both, nothing, Renewal(claim, print), 0)
+    granted = GrantedClaim(both, nothing, Renewal(claim, print), 0)
     errors = commit_starts(both, granted, Fenced((0,)), State(), [seen, unseen])
     assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
     assert all(error is not None and error.transient for error in errors.values())

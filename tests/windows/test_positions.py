@@ -12,7 +12,7 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.flows.prepare import prepare, read_again
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.ledger import Ledger
 from airmirror.partitions import Entry
@@ -42,7 +42,7 @@ def write_progress(flow: Mirror, offset: int) -> None:
 
 
 def accept_loss(flow: Mirror) -> list[Reset]:
-    return carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+    return carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
 
 
 @pytest.mark.parametrize("aggregate", ["false", "true"])
@@ -148,7 +148,7 @@ def test_a_topic_that_is_there_is_not_forgotten(east: Broker, west: Broker, tmp_
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     with pytest.raises(ResetNotPossible, match="the source has it"):
-        carry_out(flow.opened, Order((flow.topic,), (), Choice.FORGET, by="me", reason="a test"))
+        carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.FORGET, by="me", reason="a test"))
     assert flow.run().is_verified
     assert flow.assert_equal() == 100
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import GateRow
 from airmirror.windows.verify import _proof
 from support.large import made
 
@@ -25,4 +25,4 @@ RIGHT |= {"target_records": 2_000, "copied": 2_000}
     ],
 )
 def test_the_proof_is_told_with_what_is_held(facts: dict[str, Any], said: str) -> None:
-    assert _proof(made(Finding, **RIGHT | facts)) == said
+    assert _proof(made(GateRow, **RIGHT | facts)) == said

@@ -11,7 +11,7 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.failback.plan import failback_plan
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.diverged import is_same
 from airmirror.windows.resets import Choice
@@ -79,7 +79,7 @@ def test_a_log_that_is_another_one_is_told_by_windows_and_by_the_plan_of_a_failb
         result = flow.run()
         assert [type(row.error) for row in result.rows] == [SourceDiverged] and result.copied == 0
         assert "the batch at offset 0 is another one now" in str(result.rows[0].error)
-    carry_out(flow.opened, Order((flow.topic,), (), ACCEPT, by="me", reason="a test"))
+    carry_out(flow.opened, ResetOrder((flow.topic,), (), ACCEPT, by="me", reason="a test"))
     copied(flow)
     assert flow.assert_equal() == 40, "the records were equal all the same: it goes on where it stood"
 
@@ -104,7 +104,7 @@ def test_a_source_that_was_restored_from_a_snapshot(west: Broker, tmp_path: Path
         assert found[SAME].level == "warn", found[SAME]
         result = flow.run()
         assert [type(row.error) for row in result.rows] == [SourceDiverged] and result.copied == 0
-        (reset,) = carry_out(flow.opened, Order((flow.topic,), (), ACCEPT, by="me", reason="a test"))
+        (reset,) = carry_out(flow.opened, ResetOrder((flow.topic,), (), ACCEPT, by="me", reason="a test"))
         assert reset.start == 150, "where the two logs part"
         copied(flow)
         there = [each.value for each in read_all(west, flow.remote_topic)[0]]

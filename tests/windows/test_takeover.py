@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.naming import progress_topic
 from airmirror.slot.errors import ForeignRecords, PartitionUnavailable
@@ -141,7 +141,7 @@ def test_a_tail_that_is_not_the_source_s_is_an_error(east: Broker, west: Broker,
     result = flow.run()
     assert [type(row.error).__name__ for row in result.rows] == ["TailDiffers"] and result.copied == 0
     assert "--accept-loss" in str(result.rows[0].error) and len(read_all(west, flow.remote_topic)[0]) == 71
-    [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+    [reset] = carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
     assert (reset.start, reset.lost) == (40, 0) and "is not known" in reset.problem
     result = flow.run()
     assert result.is_verified and result.copied == 60

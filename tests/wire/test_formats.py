@@ -18,7 +18,7 @@ from airmirror.wire.mirrormaker import (
     source_offset_key,
     source_offset_value,
 )
-from airmirror.wire.owners import Owner, Ownership, Scope
+from airmirror.wire.owners import OrderScope, Owner, Ownership
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import (
     Action,
@@ -106,7 +106,7 @@ RECORDS = [
     Ownership(
         topic="orders",
         owner=Owner.RETURNING,
-        scope=Scope.TOPIC,
+        scope=OrderScope.TOPIC,
         remote="east.orders",
         window="return-1",
         time_ms=7,

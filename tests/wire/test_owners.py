@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from airmirror.wire.owners import NEXT, WHOLE, Change, Owner, Owners, Scope, Signed, after, changed, named
+from airmirror.wire.owners import NEXT, WHOLE, Change, OrderScope, Owner, Owners, Signed, after, changed, named
 
 S, T, G, D = Owner.SOURCE, Owner.TARGET, Owner.RETURNING, Owner.RETURNED
 SIGNED = Signed("w", 5, 7, " why ", " ada ")
@@ -35,7 +35,7 @@ def take(owners: Owners, *changes: Change, topics: tuple[str, ...] = (), returns
         back = change in (Change.BEGIN, Change.END, Change.GIVE_UP)
         which = (topics or returns) if back else named(owners, topics)
         remote = {topic: f"east.{topic}" for topic in which} if change is Change.BEGIN else None
-        scope = Scope.TOPIC if topics else Scope.FLOW
+        scope = OrderScope.TOPIC if topics else OrderScope.FLOW
         owners = after(owners, changed(owners, change, which, SIGNED, scope=scope, remote=remote))
     return owners
 
@@ -44,7 +44,7 @@ def take(owners: Owners, *changes: Change, topics: tuple[str, ...] = (), returns
 def test_each_transition_from_each_state(change: Change, owner: Owner) -> None:
     before = take(Owners(), *WAY[owner], topics=("orders",))
     assert before.owner("orders") is owner and before.owner("other") is S
-    written = changed(before, change, ["orders"], SIGNED, scope=Scope.TOPIC)
+    written = changed(before, change, ["orders"], SIGNED, scope=OrderScope.TOPIC)
     assert [each.owner for each in written] == ([TABLE[change, owner]] if (change, owner) in TABLE else [])
     assert after(before, written).owner("orders") is TABLE.get((change, owner), owner)
     assert {(each, of): new for each, states in NEXT.items() for of, new in states.items()} == TABLE
@@ -86,10 +86,10 @@ def test_what_returns_is_told_with_its_remote_topic_and_by_whose_order() -> None
 
 
 def test_a_record_keeps_when_the_topic_was_taken_from_the_source() -> None:
-    (closed,) = changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=Scope.FLOW)
+    (closed,) = changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=OrderScope.FLOW)
     later = Signed("v", 6, 9, "back", "bob")
     (begun,) = changed(
-        Owners.of([closed]), Change.BEGIN, ["orders"], later, scope=Scope.FLOW, remote={"orders": "east.orders"}
+        Owners.of([closed]), Change.BEGIN, ["orders"], later, scope=OrderScope.FLOW, remote={"orders": "east.orders"}
     )
     assert (begun.closed_ms, begun.time_ms, begun.window, begun.by, closed.reason) == (7, 9, "v", "bob", "why")
     assert closed.closed_offset == begun.closed_offset == 5, "of the claim that closed it"

@@ -80,9 +80,9 @@ def run(
     from airmirror.failover.outcome import outcome_of
     from airmirror.failover.plan import failover_plan
     from airmirror.failover.shown import shown_outcome, shown_plan
-    from airmirror.failover.steps import Order, check_way, fail_over
+    from airmirror.failover.steps import FailoverOrder, check_way, fail_over
 
-    order, signs = Order(way, reason, by, wait, inexact=inexact, anyway=anyway), signer_of(key)
+    order, signs = FailoverOrder(way, reason, by, wait, inexact=inexact, anyway=anyway), signer_of(key)
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if not yes:

@@ -20,7 +20,7 @@ from rich.console import Console
 from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.flows.prepare import Opened, open_flow
-from airmirror.topics.sound import Sound, sound
+from airmirror.topics.sound import ValidConfiguration, sound
 
 DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
 DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
@@ -110,7 +110,7 @@ def expectations_in(config: Path, given: Path | None) -> Path | None:
     return default_directory(running.HOME) if given is None and running.is_stack(config) else given
 
 
-def loaded(config: Path, secrets: Path | None) -> Sound:
+def loaded(config: Path, secrets: Path | None) -> ValidConfiguration:
     """The configuration, with the file of secrets over it, and what is wrong with it."""
     overrides = properties.overrides(secrets)
     overrides.pop(LEDGER, None)

@@ -17,7 +17,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.windows.resets import Choice, Reset
 
 if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.flows.reset import Order
+    from airmirror.flows.reset import ResetOrder
 
 
 @flow_command
@@ -85,7 +85,7 @@ def reset(
             _reset_topics(opened, order, yes, given.as_json)
 
 
-def _reset_topics(opened: Opened, order: Order, yes: bool, as_json: bool) -> None:
+def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -> None:
     """Show what the order does; with ``yes`` do it."""
     from airmirror.flows.reset import carry_out, consider
 
@@ -144,9 +144,9 @@ def _order_of(
     new: bool,
     by: str,
     reason: str,
-) -> Order:
+) -> ResetOrder:
     """The order that the options make. Raises typer.BadParameter."""
-    from airmirror.flows.reset import Order
+    from airmirror.flows.reset import ResetOrder
 
     if len(choices) != 1:
         raise typer.BadParameter("say one of --start-again, --accept-loss and --forget")
@@ -158,7 +158,7 @@ def _order_of(
         raise typer.BadParameter(
             "--new-remote-topic goes with --start-again, for whole topics, and not with --recreate-remote-topic"
         )
-    return Order(
+    return ResetOrder(
         topics=tuple(topics),
         partitions=tuple(partitions),
         choice=Choice.NEW_TOPIC if new else choices[0],
@@ -168,7 +168,7 @@ def _order_of(
     )
 
 
-def _options(order: Order) -> list[str]:
+def _options(order: ResetOrder) -> list[str]:
     """The options that make the order."""
     topics = [part for topic in order.topics for part in ("--topic", topic)]
     partitions = [part for number in order.partitions for part in ("--partition", str(number))]

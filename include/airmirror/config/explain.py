@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, Scope, Use
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, KeyScope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
@@ -57,7 +57,7 @@ def explain() -> list[KeyRow]:
             name=f"{prefix}…",
             type="",
             default="",
-            scope=Scope.FLOW,
+            scope=KeyScope.FLOW,
             here=f"{Use.WITHOUT_EFFECT}: {reason}" if reason else Use.USED,
             doc=doc,
         )

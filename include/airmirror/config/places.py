@@ -20,7 +20,7 @@ from airmirror.config.keys import (
     ROLES,
     SECURITY,
     SET_HERE,
-    Scope,
+    KeyScope,
     Use,
 )
 
@@ -62,13 +62,13 @@ class Unread:
 
 
 READ_AT = {
-    Scope.DEPLOYMENT: (Level.TOP,),
-    Scope.CLUSTER: (Level.CLUSTER,),
-    Scope.FLOW: (Level.TOP, Level.FLOW),
-    Scope.FLOW_ONLY: (Level.FLOW,),
-    Scope.COMPARE: (Level.COMPARE,),
-    Scope.MOVE: (Level.MOVE,),
-    Scope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
+    KeyScope.DEPLOYMENT: (Level.TOP,),
+    KeyScope.CLUSTER: (Level.CLUSTER,),
+    KeyScope.FLOW: (Level.TOP, Level.FLOW),
+    KeyScope.FLOW_ONLY: (Level.FLOW,),
+    KeyScope.COMPARE: (Level.COMPARE,),
+    KeyScope.MOVE: (Level.MOVE,),
+    KeyScope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
 }
 
 OWN_KEYS = {Level.COMPARE: COMPARE_KEYS, Level.MOVE: MOVE_KEYS}
@@ -124,7 +124,7 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
         return None if at.name in keys else unknown
     if key := KEYS.get(at.name):
         if at.level not in READ_AT[key.scope]:
-            known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY
+            known_to_mm2 = at.name not in OWN and key.scope is not KeyScope.FLOW_ONLY
             return Unread(f"has no effect here: it is read {key.scope}", error=not known_to_mm2)
         return Unread(key.here, error=False) if key.use in (Use.LATER, Use.WITHOUT_EFFECT) else None
     if setting := client_setting(at):

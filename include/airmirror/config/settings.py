@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from airmirror.config.keys import KEYS, Key, Type
+from airmirror.config.keys import KEYS, Key, KeyType
 from airmirror.config.values import as_boolean, as_integer, as_list, as_seconds
 
 
@@ -101,14 +101,14 @@ def key_of(name: str) -> Key:
 def typed(key: Key, values: Mapping[str, str]) -> Any:
     """The value of a key by its type, trimmed as Kafka trims every value. Raises ValueError."""
     value = values.get(key.name, key.default)
-    if key.type is Type.LIST:
+    if key.type is KeyType.LIST:
         return as_list(value or "")
     if value is None:
         return None
-    if key.type is Type.BOOLEAN:
+    if key.type is KeyType.BOOLEAN:
         return as_boolean(value)
-    if key.type in (Type.SHORT, Type.INT, Type.LONG):
+    if key.type in (KeyType.SHORT, KeyType.INT, KeyType.LONG):
         return as_integer(value, key.type, key.minimum)
-    if key.type is Type.SECONDS:
+    if key.type is KeyType.SECONDS:
         return as_seconds(value, key.minimum)
     return value.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from airmirror.config import schedules
-from airmirror.config.keys import Key, Type, Use
+from airmirror.config.keys import Key, KeyType, Use
 
 HIDDEN = "[hidden]"
 SOURCE = "<source>"
@@ -23,7 +23,7 @@ _TOPIC = re.compile(r"\{topic(?:#([^{}]+))?\}")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)
 _SECONDS = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,3})?", re.ASCII)
 _RANGES = re.compile(r"\d{1,5}", re.ASCII)
-_BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
+_BITS = {KeyType.SHORT: 16, KeyType.INT: 32, KeyType.LONG: 64}
 
 
 def names_topic(template: str) -> bool:
@@ -60,7 +60,7 @@ def as_boolean(value: str) -> bool:
     return lowered == "true"
 
 
-def as_integer(value: str, type_: Type = Type.LONG, minimum: float | None = None) -> int:
+def as_integer(value: str, type_: KeyType = KeyType.LONG, minimum: float | None = None) -> int:
     """A decimal number that fits the type and is at least ``minimum``. Raises ValueError."""
     if not re.fullmatch(r"[+-]?[0-9]+", value.strip()):
         raise ValueError("must be a whole number")
@@ -101,24 +101,24 @@ def as_sample(value: str) -> tuple[int, int]:
 def check(key: Key, value: str, source: str = "") -> None:
     """Raises ValueError, whose message says what a value of this key must be; ``source`` is the flow's, where known."""
     value = value.strip()
-    if key.type is Type.BOOLEAN:
+    if key.type is KeyType.BOOLEAN:
         as_boolean(value)
     elif key.type in _BITS:
         as_integer(value, key.type, key.minimum)
-    elif key.type is Type.SECONDS:
+    elif key.type is KeyType.SECONDS:
         as_seconds(value, key.minimum)
-    elif key.type is Type.SCHEDULE:
+    elif key.type is KeyType.SCHEDULE:
         schedules.check(value, key.name)
-    elif key.type is Type.SAMPLE:
+    elif key.type is KeyType.SAMPLE:
         as_sample(value)
-    elif not value and key.default and key.type is not Type.LIST:
+    elif not value and key.default and key.type is not KeyType.LIST:
         raise ValueError("must not be empty")
     elif key.values and value not in key.values:
         raise ValueError(f"must be one of {', '.join(key.values)}")
     if key.use is Use.DEFAULT_ONLY:
         default = (key.default or "").replace(SOURCE, source or SOURCE)
         # Connect takes classes without their package too; a name with the source's alias is checked for each flow.
-        accepted = (default, default.rpartition(".")[2]) if key.type is Type.CLASS else (default,)
+        accepted = (default, default.rpartition(".")[2]) if key.type is KeyType.CLASS else (default,)
         if SOURCE not in default and value not in accepted:
             raise ValueError(f"{f'can only be {default}' if default else 'must not be set'}: {key.reason}")
 

@@ -16,7 +16,7 @@ from airmirror.flows.closing import overtaking
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
 from airmirror.windows import resetting
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
@@ -58,7 +58,7 @@ def settle(forward: Opened, topics: Collection[str], order: ReturnOrder, tell: T
 
 
 def prove(
-    mirror: Mirror, granted: Granted, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None
+    mirror: Mirror, granted: GrantedClaim, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None
 ) -> None:
     """Judge what no gate has let pass yet, under the flow's claim; where the order accepts it, without what differs.
 

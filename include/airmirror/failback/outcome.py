@@ -10,7 +10,7 @@ from airmirror.failback.pair import CLAIMS, Pair
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.report.document import now_ms
-from airmirror.wire.owners import Scope
+from airmirror.wire.owners import OrderScope
 from airmirror.wire.segments import ResetRecord
 from airmirror.wire.switches import GroupMove
 
@@ -46,7 +46,8 @@ def outcome_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackOutcome:
         if order.topics:
             return each.topic in order.topics
         record = owners.record(each.topic)
-        return record is None or record.scope is Scope.FLOW  # else another order, which named it, has brought it back
+        # What another order has named came back by that one.
+        return record is None or record.scope is OrderScope.FLOW
 
     moves = now.reverse.ledger.of_kind(GroupMove)
     return FailbackOutcome(

@@ -23,7 +23,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.owners import Change, Owner
@@ -76,7 +76,7 @@ def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: 
     catch_up_ledger(pair.reverse)
 
 
-def write_forgotten(granted: Granted, names: Collection[str], *, by: str, reason: str) -> None:
+def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, reason: str) -> None:
     """Forget these remote topics, under the claim of the flow by which they returned; done again, nothing."""
     now = int(time.time() * 1000)
     decided = [
@@ -159,6 +159,6 @@ def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
     return len(each.alone) - int(saved.sum())
 
 
-def _forgotten_moves(granted: Granted, names: Mapping[str, str]) -> list[KeyValue]:
+def _forgotten_moves(granted: GrantedClaim, names: Mapping[str, str]) -> list[KeyValue]:
     """What forgets where groups stood before the failover: they were moved back, and it can't be undone any more."""
     return [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]

@@ -37,7 +37,7 @@ from airmirror.slot.internal_records import batches
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
-from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.wire.batches import HEADER_SIZE, build
 from airmirror.wire.headers import with_headers
 from airmirror.wire.records import Array, Records, write
@@ -156,7 +156,7 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
     return chosen, failback_plan(opened)
 
 
-def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: Granted, number: int) -> None:
+def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: GrantedClaim, number: int) -> None:
     """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
     key = TopicPartition(row.topic, row.partition)
@@ -194,7 +194,7 @@ def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: Granted
             begin, first = end, first + count
 
 
-def _commit(granted: Granted, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
+def _commit(granted: GrantedClaim, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
     """Commit one batch and its account in one transaction; initialised first, then the claim is looked at (invariant B)."""
     journal = granted.journal
     flow, target = journal.flow, journal.target
@@ -262,7 +262,7 @@ def with_origin(records: Records, cluster: str, partition: TopicPartition) -> Re
     return Records(np.frombuffer(b"".join(bodies), np.uint8), records.offsets, records.timestamps, ends - sizes, ends)
 
 
-def _ensure_topics(granted: Granted, chosen: Sequence[ToRescue], source: Routes) -> None:
+def _ensure_topics(granted: GrantedClaim, chosen: Sequence[ToRescue], source: Routes) -> None:
     """Make the topics of rescued records that are missing, with the partitions of the source's, kept for ever."""
     flow, target, segments = granted.journal.flow, granted.journal.target, granted.journal.topics.segments
     known = topic_configs(target, [segments], list(ANY_TIME))[segments]

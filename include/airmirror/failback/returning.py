@@ -31,7 +31,7 @@ from airmirror.topics.sync import sync_topics
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import open_command
-from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.owners import Change, Owner, Ownership
@@ -116,7 +116,7 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
     return found
 
 
-def begin(closed: Granted, names: Mapping[str, str], order: ReturnOrder) -> None:
+def begin(closed: GrantedClaim, names: Mapping[str, str], order: ReturnOrder) -> None:
     """Windows of the flow back copy these remote topics from now on: its account of them has begun."""
     remote = {topic: remote for remote, topic in names.items()}
     commit_change(closed, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)

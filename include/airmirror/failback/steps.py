@@ -21,7 +21,7 @@ from airmirror.failback.reopening import open_again
 from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
 from airmirror.flows.closing import overtaking, owners_now
 from airmirror.flows.draining import await_quiet, prove_past
-from airmirror.flows.moving import Pen, move_groups, not_exact
+from airmirror.flows.moving import SegmentWriter, move_groups, not_exact
 from airmirror.flows.stillness import ends_of
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
@@ -147,7 +147,7 @@ def move_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
         return []
     rows = _positions(pair, names)
     with overtaking(reverse, claim_name(), tell) as granted:
-        done = move_groups(Pen.of(granted), rows)
+        done = move_groups(SegmentWriter.of(granted), rows)
         there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
     wrong = [
         f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"

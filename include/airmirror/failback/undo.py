@@ -15,9 +15,9 @@ from airmirror.failback.pair import CLAIMS, Pair, claim_name
 from airmirror.failback.reopening import write_forgotten
 from airmirror.flows.closing import commit_change, overtaking
 from airmirror.flows.holds import check_decision
-from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
+from airmirror.flows.moving import PutBack, SegmentWriter, put_back, to_put_back
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Journal
 from airmirror.wire.owners import Change
 
@@ -69,14 +69,20 @@ def undo(
         if found.reasons:
             raise CannotUndoReturn(found.flow, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
-        put_back(Pen.of(granted), found.groups)
+        put_back(SegmentWriter.of(granted), found.groups)
         give_up(closed, granted, found.topics, topics, by=by, reason=reason)
     catch_up_ledger(pair.reverse)
     return found
 
 
 def give_up(
-    closed: Granted, granted: Granted, names: Mapping[str, str], topics: Collection[str], *, by: str, reason: str
+    closed: GrantedClaim,
+    granted: GrantedClaim,
+    names: Mapping[str, str],
+    topics: Collection[str],
+    *,
+    by: str,
+    reason: str,
 ) -> None:
     """Nothing of these remote topics returns any more, under the claims of both flows; done again, nothing is written.
 

@@ -19,7 +19,7 @@ from airmirror.ledger.state import State
 from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
-from airmirror.windows.fence import Granted, claimed
+from airmirror.windows.fence import GrantedClaim, claimed
 from airmirror.windows.findings import key_of
 from airmirror.windows.mirror import Journal
 from airmirror.windows.verify import ENGINE_ALONE
@@ -121,7 +121,7 @@ def _compacted(journal: Journal, records: Sequence[SegmentRecord]) -> dict[str, 
     }
 
 
-def _write(granted: Granted, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+def _write(granted: GrantedClaim, records: Sequence[tuple[bytes, bytes | None]]) -> None:
     if records:
         granted.check()
         granted.appender.append(list(records))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airmirror.failover.alone import NotJudged
 from airmirror.failover.plan import FailoverPlan, failover_plan
-from airmirror.failover.steps import Order
+from airmirror.failover.steps import FailoverOrder
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
 from airmirror.report.document import now_ms
@@ -19,7 +19,7 @@ class FailoverOutcome:
     position; ``servers``: the target's, with which applications start; ``seconds``: how long it took.
     """
 
-    order: Order
+    order: FailoverOrder
     ended_ms: int
     seconds: float
     plan: FailoverPlan
@@ -39,7 +39,7 @@ class FailoverOutcome:
 
 
 def outcome_of(
-    opened: Opened, order: Order, not_judged: Sequence[NotJudged], groups: Sequence[GroupOffset], seconds: float
+    opened: Opened, order: FailoverOrder, not_judged: Sequence[NotJudged], groups: Sequence[GroupOffset], seconds: float
 ) -> FailoverOutcome:
     """Look at both clusters, or one, after the last step."""
     return FailoverOutcome(

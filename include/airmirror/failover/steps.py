@@ -22,7 +22,7 @@ from airmirror.failover.plan import unreachable
 from airmirror.failover.ways import Way
 from airmirror.flows.closing import ENDING_SECONDS, close, owners_now
 from airmirror.flows.draining import NotDrained, await_quiet, drain, undrained
-from airmirror.flows.moving import Pen, move_groups, not_exact
+from airmirror.flows.moving import SegmentWriter, move_groups, not_exact
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
@@ -96,7 +96,7 @@ class WrittenWhileClosing(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Order:
+class FailoverOrder:
     """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
     exact; ``anyway``: as after a disaster although the source answers."""
 
@@ -108,7 +108,7 @@ class Order:
     anyway: bool = False
 
 
-def check_way(opened: Opened, order: Order) -> None:
+def check_way(opened: Opened, order: FailoverOrder) -> None:
     """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now."""
     error = unreachable(opened)
     if order.way == "disaster" and not error and not order.anyway:
@@ -117,7 +117,7 @@ def check_way(opened: Opened, order: Order) -> None:
         raise SourceGone(opened.flow.name, error)
 
 
-def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> None:
+def drain_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
     """Planned: the source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
@@ -130,7 +130,7 @@ def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
         _check_exact(opened, order)
 
 
-def close_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> None:
+def close_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
     """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
     WrittenWhileClosing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
     """
@@ -146,12 +146,12 @@ def close_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
         raise WrittenWhileClosing(opened.flow.name, tuple(left))
 
 
-def judge_step(opened: Opened, order: Order) -> list[NotJudged]:
+def judge_step(opened: Opened, order: FailoverOrder) -> list[NotJudged]:
     """Judge what is committed from the target alone; what is not proven. Planned: there is nothing left to judge."""
     return judge_alone(opened, _window("judge")) if order.way == "disaster" else []
 
 
-def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
+def move_step(opened: Opened, order: FailoverOrder) -> list[GroupOffset]:
     """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
     catch_up_ledger(opened)
     rows = positions(opened, order)
@@ -160,10 +160,10 @@ def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
         claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
     ):
         journal.catch_up()
-        return move_groups(Pen.of(granted), rows)
+        return move_groups(SegmentWriter.of(granted), rows)
 
 
-def positions(opened: Opened, order: Order) -> list[GroupPosition]:
+def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
     """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
     if order.way == "disaster":
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
@@ -177,7 +177,7 @@ def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition
 
 
 def fail_over(
-    opened: Opened, order: Order, tell: Tell = lambda phase: None
+    opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None
 ) -> tuple[list[NotJudged], list[GroupOffset], float]:
     """All steps; what is not proven, what became of groups, and the seconds that it took."""
     begun = time.monotonic()
@@ -202,7 +202,7 @@ def _between_claims(step: Callable[[], Done]) -> Done:
     )(step)
 
 
-def _check_exact(opened: Opened, order: Order) -> None:
+def _check_exact(opened: Opened, order: FailoverOrder) -> None:
     wrong = [] if order.inexact else not_exact(positions(opened, order))
     if wrong:
         raise GroupsNotExact(opened.flow.name, tuple(wrong))

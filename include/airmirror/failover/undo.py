@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.closing import check_nothing_returns, commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
-from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
+from airmirror.flows.moving import PutBack, SegmentWriter, put_back, to_put_back
 from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.written import written_since
@@ -69,7 +69,7 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
         if found.reasons:
             raise CannotUndo(opened.flow.name, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
-        put_back(Pen.of(granted), found.groups)
+        put_back(SegmentWriter.of(granted), found.groups)
         if found.is_closed:
             go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
             commit_change(granted, Change.OPEN, (), reason=reason, by=by)

@@ -26,10 +26,10 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, open_command
-from airmirror.windows.fence import Granted, claimed, end_window, fence_around
+from airmirror.windows.fence import GrantedClaim, claimed, end_window, fence_around
 from airmirror.windows.mirror import Journal
 from airmirror.windows.opposite import caught_up_opposite, opposite_of
-from airmirror.wire.owners import WHOLE, Change, Owner, Owners, Ownership, Scope, Signed, changed, named
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 
@@ -175,7 +175,7 @@ def to_open(opened: Opened, topics: Collection[str]) -> list[str]:
 
 
 @contextmanager
-def overtaking(opened: Opened, window: str, tell: Tell = lambda phase: None) -> Iterator[Granted]:
+def overtaking(opened: Opened, window: str, tell: Tell = lambda phase: None) -> Iterator[GrantedClaim]:
     """Hold the flow's claim, whoever has it now: his window is ended from outside. Every id is fenced, the index caught up.
 
     Raises FlowBusy where others claim it again and again, FenceStuck, or a cluster's error.
@@ -199,7 +199,7 @@ def overtaking(opened: Opened, window: str, tell: Tell = lambda phase: None) -> 
 
 
 def commit_change(
-    granted: Granted,
+    granted: GrantedClaim,
     change: Change,
     topics: Collection[str],
     *,
@@ -217,7 +217,7 @@ def commit_change(
     granted.journal.catch_up()
     owners = granted.owners
     signed = Signed(granted.claim.window, granted.offset, int(time.time() * 1000), reason, by)
-    chosen, scope = named(owners, topics) if which is None else which, Scope.TOPIC if topics else Scope.FLOW
+    chosen, scope = named(owners, topics) if which is None else which, OrderScope.TOPIC if topics else OrderScope.FLOW
     found = changed(owners, change, chosen, signed, scope=scope, remote=remote)
     entries = [*more, *((each.encode_key(), each.encode_value()) for each in found)]
     if entries:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice, Reset
@@ -111,7 +111,7 @@ def carry_out_reset(
         partitions = () if choice is Choice.NEW_TOPIC else numbers
         done += carry_out(
             opened,
-            Order(
+            ResetOrder(
                 topics=(topic,), partitions=partitions, choice=choice, recreate=False, by=by, reason=reason, name=name
             ),
             tell,

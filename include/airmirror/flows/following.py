@@ -20,7 +20,7 @@ from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select
 from airmirror.windows.ending import Topics
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 from airmirror.windows.following import Follow
 from airmirror.wire.owners import WHOLE
 
@@ -84,7 +84,7 @@ class Rounds:
     _not_before: dict[str, float] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
 
-    def go_on(self, held: Held, verified: bool) -> None:
+    def go_on(self, held: HeldClaim, verified: bool) -> None:
         """Do what is due: offset syncs when anything was verified, the others by their intervals, and at once after a judgement
         where they are as short as its own: what they have waited for is there. Raises SlotFenced."""
         flow = self.opened.flow
@@ -96,7 +96,7 @@ class Rounds:
             if name in due and time.monotonic() >= self._not_before.get(name, 0.0):
                 self._try(name, held)
 
-    def _try(self, name: str, held: Held) -> None:
+    def _try(self, name: str, held: HeldClaim) -> None:
         try:
             said = do_round(self.opened, name, self.window, under=held)
         except SlotFenced:

@@ -17,7 +17,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.quality.gate import Limits, judge
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.quality.verdict import Judgement
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import GateRow
 from airmirror.windows.judging import Judged
 from airmirror.windows.verify import Gate
 from airmirror.windows.window import judge_window
@@ -67,7 +67,7 @@ def gate_of(
     records, seconds = flow.settings.window_max_lag_records, flow.settings.window_max_lag_seconds
     limits = Limits(records, None if seconds is None else float(seconds))
 
-    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+    def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         check_suites(suites)
         rows = [finding.row() for finding in findings]
         judgement = judge(rows, suites, flow=flow.name, window=window, limits=limits, docs=docs)

@@ -11,7 +11,7 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 
 CHECKPOINTS, GROUP_OFFSETS = "emit_checkpoints", "sync_group_offsets"  # rounds, and the tasks that do them
 EARLY = 0.1  # a schedule of a minute does not come to the second: a round may be early by so much of its interval
@@ -44,7 +44,7 @@ def _is_due(opened: Opened, task: str) -> bool:
 
 
 def checkpoints_round(
-    opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None, under: Held | None = None
+    opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None, under: HeldClaim | None = None
 ) -> int | None:
     """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it, and whoever
     has it knows that it is time."""
@@ -60,7 +60,7 @@ def checkpoints_round(
     return count
 
 
-def group_offsets_round(opened: Opened, under: Held | None = None) -> list[GroupOffset] | None:
+def group_offsets_round(opened: Opened, under: HeldClaim | None = None) -> list[GroupOffset] | None:
     """Move idle groups on the target if it is time to; what became of each, None: not now. ``under``: as
     ``sync_group_offsets`` has it, and whoever has it knows that it is time."""
     if under is None and not _is_due(opened, GROUP_OFFSETS):

@@ -29,7 +29,7 @@ from airmirror.offsets.groups import moves, plan
 from airmirror.offsets.positions import GroupPosition, held_back
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Journal
 from airmirror.wire.switches import GroupMove
 
@@ -55,7 +55,7 @@ class GroupsActive(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Pen:
+class SegmentWriter:
     """What writes to a flow's segment topic, in the name of ``window``. ``check`` raises where that may not go on."""
 
     journal: Journal
@@ -64,7 +64,7 @@ class Pen:
     check: Callable[[], None] = lambda: None
 
     @classmethod
-    def of(cls, granted: Granted) -> Pen:
+    def of(cls, granted: GrantedClaim) -> SegmentWriter:
         """Under a claim: SlotFenced where it is another's by now."""
         return cls(granted.journal, granted.appender, granted.claim.window, granted.check)
 
@@ -77,13 +77,13 @@ class Pen:
 
 
 @contextmanager
-def unclaimed(journal: Journal, window: str) -> Iterator[Pen]:
+def unclaimed(journal: Journal, window: str) -> Iterator[SegmentWriter]:
     """A pen that needs no claim: for what people decide while windows go on."""
     with Appender(journal.flow.target, journal.topics.segments) as appender:
-        yield Pen(journal, appender, window)
+        yield SegmentWriter(journal, appender, window)
 
 
-def move_groups(pen: Pen, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
+def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
     ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
@@ -139,7 +139,7 @@ def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
 
 
 def _remembered(
-    pen: Pen,
+    pen: SegmentWriter,
     planned: Sequence[GroupOffset],
     rows: Sequence[GroupPosition],
     on_target: OnTarget,
@@ -222,7 +222,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     return rows
 
 
-def put_back(pen: Pen, rows: Sequence[PutBack]) -> None:
+def put_back(pen: SegmentWriter, rows: Sequence[PutBack]) -> None:
     """Put groups back where they stood; one that stood nowhere has no offset there any more. Then the moves are forgotten.
 
     Raises SlotFenced where the claim is another's by now, GroupsActive.
@@ -266,6 +266,6 @@ def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[Gro
     return [each for each in moves_ if (each.topic in topics if each.group else each.window in inside - left)]
 
 
-def forget(pen: Pen, moves_: Collection[GroupMove]) -> None:
+def forget(pen: SegmentWriter, moves_: Collection[GroupMove]) -> None:
     """Delete moves: they were undone, or can't be any more."""
     pen.write([(each.encode_key(), None) for each in moves_])

@@ -11,7 +11,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.switches import Rescue, rescues_of
@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 def go_on_after_rescues(
     opened: Opened,
-    granted: Granted,
+    granted: GrantedClaim,
     *,
     by: str,
     reason: str,

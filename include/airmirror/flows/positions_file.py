@@ -10,7 +10,7 @@ from typing import Any
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.prepare import Opened, caught_up
-from airmirror.offsets.files.model import Answers, Position, PositionFile, There
+from airmirror.offsets.files.model import Answers, Position, PositionFile, PositionThere
 from airmirror.offsets.files.reading import read
 from airmirror.offsets.files.writing import refuse_existing, write
 from airmirror.offsets.positions import GroupPosition, positions_of
@@ -75,7 +75,7 @@ def translate_file(opened: Opened, path: Path, to: Path, topic: str = "") -> Fil
     return FileTranslation(document.format, document.kept, answers)
 
 
-def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position, There]:
+def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position, PositionThere]:
     asked: dict[str, dict[TopicPartition, Committed]] = {}
     for each in document.positions:
         asked.setdefault(each.place, {})[each.key] = Committed(each.offset)
@@ -89,7 +89,7 @@ def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position
     for each in document.positions:
         row = found[each.place, each.key]
         assert isinstance(row.found, Translated)
-        answers[each] = There(row.remote_topic, row.found.translation, row.found.exact)
+        answers[each] = PositionThere(row.remote_topic, row.found.translation, row.found.exact)
     return answers
 
 

@@ -23,7 +23,7 @@ from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import closed_topic, returns_no_more
-from airmirror.windows.fence import Held, flow_closed
+from airmirror.windows.fence import HeldClaim, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.opposite import opposite_of, returns_of
@@ -76,7 +76,7 @@ def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:
     return replace(flow, remote_topics=ledger.remote_topics(), returns=returns_of(flow, ledger))
 
 
-def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:
+def caught_up(opened: Opened, under: HeldClaim | None = None, *, soon: bool = False) -> Opened:
     """The same when its ledger has read what is new: its remote topics are those that were decided on by now.
 
     ``under``: the session of a window that follows, which has caught up already. ``soon``: see ``catch_up_soon``.

@@ -14,7 +14,7 @@ from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.report_now import Now, contradictions, left, now
-from airmirror.flows.report_rows import Span, Told, progress, told, totals, windows
+from airmirror.flows.report_rows import Span, StatedRange, progress, told, totals, windows
 from airmirror.flows.report_versions import expectations, versions
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.partitions import TopicPartition
@@ -143,7 +143,7 @@ def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str,
 def _report(
     record: Opened,
     span: Span,
-    found: Sequence[Told],
+    found: Sequence[StatedRange],
     rows: Sequence[dict[str, Any]],
     ledger_rows: Sequence[dict[str, Any]],
     groups: Sequence[dict[str, Any]],

@@ -12,7 +12,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
-from airmirror.flows.report_rows import Told
+from airmirror.flows.report_rows import StatedRange
 from airmirror.partitions import TopicPartition
 
 OLD = "no features: before Kafka 3.3, or with ZooKeeper"
@@ -48,7 +48,7 @@ def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
         return Now({}, {}, "", (), (f"What cluster {cluster.alias!r} holds now: {error}",))
 
 
-def left(each: Told, here: Now, positions: Mapping[tuple[str, int], int]) -> int | None:
+def left(each: StatedRange, here: Now, positions: Mapping[tuple[str, int], int]) -> int | None:
     """Offsets of the source that are not copied yet; None: not known, or another topic has that name now."""
     end = here.ends.get(each.key) if each.is_newest else None
     if end is None or here.topic_ids.get(each.key.topic) != each.chosen[-1].source_topic_id:
@@ -56,7 +56,7 @@ def left(each: Told, here: Now, positions: Mapping[tuple[str, int], int]) -> int
     return max(0, end - positions.get(each.key, 0))
 
 
-def contradictions(record: Opened, found: Sequence[Told], here: Now, there: Now) -> list[str]:
+def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, there: Now) -> list[str]:
     """Clusters, topics and logs that are not now what the record says they were."""
     said, lines = record.ledger.identity(), []
     ids = (said.source_cluster_id, said.target_cluster_id) if said else ("", "")

@@ -30,7 +30,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Told:
+class StatedRange:
     """The segment topic's records of one partition of one source topic: ``chosen`` are those of the time asked for.
 
     ``verified``: the source offset after the last that the gate has let pass (0: none), ``by`` whose gate, ``at_ms`` when.
@@ -98,7 +98,7 @@ class Told:
         }
 
 
-def told(ledger: FlowLedger, source: str, span: Span) -> list[Told]:
+def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
     """Every partition, and every topic of that name, of which something was committed in the time."""
     verified, holds, newest = ledger.verified(), ledger.holds(), ledger.last_segments()
     found = []
@@ -115,7 +115,7 @@ def told(ledger: FlowLedger, source: str, span: Span) -> list[Told]:
                 passed = None
             wrong = _wrong(source, chosen, uncovered(whole, chosen[0].source_start, chosen[-1].source_end))
             found.append(
-                Told(
+                StatedRange(
                     TopicPartition(*key),
                     chosen,
                     wrong,
@@ -156,7 +156,7 @@ def digest(records: Iterable[SegmentRecord]) -> str:
     return found.hexdigest()
 
 
-def windows(found: Iterable[Told]) -> list[dict[str, Any]]:
+def windows(found: Iterable[StatedRange]) -> list[dict[str, Any]]:
     """Return the commits of each window, the first first."""
     of_window: dict[str, list[SegmentRecord]] = {}
     for each in found:
@@ -176,7 +176,7 @@ def windows(found: Iterable[Told]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["first_ms"], row["window"]))
 
 
-def progress(found: Iterable[Told]) -> list[dict[str, Any]]:
+def progress(found: Iterable[StatedRange]) -> list[dict[str, Any]]:
     """Records copied so far, and the longest delay from a newest timestamp to its commit, over time: points of a curve."""
     records = sorted((record for each in found for record in each.chosen), key=lambda record: record.time_ms)
     if not records:

@@ -20,7 +20,7 @@ from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
 from airmirror.windows.errors import closed_topic
-from airmirror.windows.fence import Granted, claimed, fence
+from airmirror.windows.fence import GrantedClaim, claimed, fence
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.opposite import returns_of
@@ -44,7 +44,7 @@ class NotOfTheFlow(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Order:
+class ResetOrder:
     """An order to reset partitions, and who gave it. ``partitions``: empty for all, as it must be for a new topic.
 
     ``recreate``: the remote topics are deleted and made again. ``name``: what was done in this name is not done again.
@@ -59,7 +59,7 @@ class Order:
     name: str = ""
 
 
-def consider(opened: Opened, order: Order) -> list[Reset]:
+def consider(opened: Opened, order: ResetOrder) -> list[Reset]:
     """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
     _check_returns(opened, order)
@@ -73,7 +73,7 @@ def consider(opened: Opened, order: Order) -> list[Reset]:
 def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
     """The partitions that can't go on by themselves, of ``topics`` or of all that were replicated. Raises NotOfTheFlow."""
     catch_up_ledger(opened)
-    order = Order(
+    order = ResetOrder(
         tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.state().known})), (), Choice.ACCEPT_LOSS
     )
     names = _remote_topics(opened, order)
@@ -82,7 +82,7 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
         return [facts for facts in look(mirror, names, order.choice) if facts.problem]
 
 
-def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> list[Reset]:
+def carry_out(opened: Opened, order: ResetOrder, tell: Tell = lambda phase: None) -> list[Reset]:
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _claim(opened, tell, order.name or "reset") as (mirror, granted):
@@ -119,7 +119,7 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
     return resets
 
 
-def _check_returns(opened: Opened, order: Order) -> None:
+def _check_returns(opened: Opened, order: ResetOrder) -> None:
     """Raise ResetNotPossible where a topic that returns would begin again: its remote topic is the original one."""
     names = returns_of(opened.flow, opened.ledger)
     for topic in () if order.choice is Choice.ACCEPT_LOSS else order.topics:
@@ -172,7 +172,7 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
     return theirs
 
 
-def _decide(mirror: Mirror, topics: Mapping[str, str], order: Order) -> list[Reset]:
+def _decide(mirror: Mirror, topics: Mapping[str, str], order: ResetOrder) -> list[Reset]:
     resets = []
     for facts in look(mirror, topics, order.choice):
         if order.partitions and facts.partition not in order.partitions:
@@ -183,7 +183,7 @@ def _decide(mirror: Mirror, topics: Mapping[str, str], order: Order) -> list[Res
     return resets
 
 
-def _was_done(opened: Opened, order: Order, held: Callable[[], None], tell: Tell) -> bool:
+def _was_done(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: Tell) -> bool:
     """Return whether a reset of the order's name was committed; finishes the part that was left to do."""
     if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
         return False
@@ -217,7 +217,7 @@ def _rewind(
 
 
 def _losses(
-    mirror: Mirror, topics: Mapping[str, str], order: Order, but: Collection[TopicPartition] = ()
+    mirror: Mirror, topics: Mapping[str, str], order: ResetOrder, but: Collection[TopicPartition] = ()
 ) -> list[Reset]:
     """Return the losses to declare among records that no gate has passed yet: those that are not equal on both sides.
 
@@ -235,7 +235,7 @@ def _losses(
     return losses(mirror, chosen, topics)
 
 
-def _remote_topics(opened: Opened, order: Order) -> dict[str, str]:
+def _remote_topics(opened: Opened, order: ResetOrder) -> dict[str, str]:
     """The remote topic of each topic: where it was replicated to, or where it would be; or new ones, if that is the choice."""
     flow = opened.flow
     known = {topic: record.remote_topic for (topic, _), record in opened.ledger.last_segments().items()}
@@ -268,7 +268,7 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
 
 
 @contextmanager
-def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mirror, Granted]]:
+def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mirror, GrantedClaim]]:
     """The flow's claim, its slots fenced and its index brought up to date."""
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.source.refresh([])

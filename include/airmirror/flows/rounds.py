@@ -11,7 +11,7 @@ from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, checkpoints_round
 from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.syncs import emit_offset_syncs
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 
 OFFSET_SYNCS = "emit_offset_syncs"
 OF_GROUPS = (CHECKPOINTS, GROUP_OFFSETS)
@@ -29,7 +29,9 @@ class Round:
     error: AirmirrorError | None = None
 
 
-def do_round(opened: Opened, name: str, window: str, tell: Tell = lambda phase: None, under: Held | None = None) -> str:
+def do_round(
+    opened: Opened, name: str, window: str, tell: Tell = lambda phase: None, under: HeldClaim | None = None
+) -> str:
     """Do one round under a claim of the name ``window``, if it is time to; what was done. Segment records that are no longer
     needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own claim, without pruning, and
     now. Raises an AirmirrorError.

@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError, command, counted, listed, named
 from airmirror.flows.draining import prove_past
-from airmirror.flows.moving import Moves, OnTarget, Pen, move_groups, moved, not_exact, switched, unclaimed
+from airmirror.flows.moving import Moves, OnTarget, SegmentWriter, move_groups, moved, not_exact, switched, unclaimed
 from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.order import MoveOrder
@@ -88,7 +88,7 @@ class GroupsNotMoved(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Looked:
+class GroupChecks:
     """The positions of the groups: all of them, those that are still to be moved, why some can't be, and which are past what is
     verified, as those of a group that reads on are for a while."""
 
@@ -98,7 +98,7 @@ class Looked:
     early: tuple[str, ...]
 
 
-def check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
+def check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
     """Look at all positions as they are now, once what lies before them is verified. Raises GroupsNotReady, NotDrained,
     GroupsNotRead, OffsetsHeld."""
     committed = _verified_past(opened, move, order, tell)
@@ -120,7 +120,7 @@ def _verified_past(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> 
     return committed
 
 
-def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> Looked:
+def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> GroupChecks:
     """Look at all positions, as they are now. Writes only the ledger."""
     with session(opened) as mirror:
         return _look(mirror, order, positions(mirror, move))
@@ -132,7 +132,7 @@ def positions(mirror: Mirror, move: Move) -> list[GroupPosition]:
     return [row for row in found if row.topic in move.names]
 
 
-def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
+def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
     """Wait until the groups have no members on the source, and write their positions on the target, with undo records.
 
     Their positions are read three times: for what must be verified, right before they are written, and after that, when
@@ -158,7 +158,7 @@ def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> L
     return found
 
 
-def remember_switch(pen: Pen, move: Move, rows: Sequence[GroupPosition]) -> None:
+def remember_switch(pen: SegmentWriter, move: Move, rows: Sequence[GroupPosition]) -> None:
     """Write once that the groups are switched, and where they stand on the target in partitions that they have not read on the
     source: who has committed more there when it is undone did so since."""
     known, mark = moved(pen.journal), switched(pen.window)
@@ -254,7 +254,7 @@ def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> l
         time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has come
 
 
-def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Looked:
+def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> GroupChecks:
     rows, there = held_back(mirror, rows), list_groups(mirror.target)
     at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
     known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
@@ -267,7 +267,7 @@ def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Lo
         if each.reason
     ]
     reasons = (*not_exact([row for row in rows if not _is_early(row)]), *refused)
-    return Looked(rows, left, reasons, tuple(not_exact([row for row in rows if _is_early(row)])))
+    return GroupChecks(rows, left, reasons, tuple(not_exact([row for row in rows if _is_early(row)])))
 
 
 def _is_early(row: GroupPosition) -> bool:
@@ -277,7 +277,7 @@ def _is_early(row: GroupPosition) -> bool:
     return row.found is Reason.NOT_VERIFIED
 
 
-def _ready(opened: Opened, move: Move, found: Looked) -> Looked:
+def _ready(opened: Opened, move: Move, found: GroupChecks) -> GroupChecks:
     """The same. Raises GroupsNotReady where a group would not go on at the very next record."""
     if wrong := (*found.reasons, *found.early):
         raise GroupsNotReady(opened.flow.name, move.name, wrong)

@@ -21,7 +21,7 @@ from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 
@@ -53,7 +53,7 @@ def emit_checkpoints(
     *,
     window: str,
     tell: Callable[[str], None] = lambda phase: None,
-    under: Held | None = None,
+    under: HeldClaim | None = None,
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 

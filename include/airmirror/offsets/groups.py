@@ -29,7 +29,7 @@ from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, known_resets, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.opposite import opposite_of
 from airmirror.wire.owners import Owner, Owners
@@ -96,7 +96,7 @@ def plan(
 
 
 def sync_group_offsets(
-    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False, under: Held | None = None
+    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False, under: HeldClaim | None = None
 ) -> list[GroupOffset]:
     """Move the groups that can be moved; what became of every group and partition, also noted in the ledger.
 

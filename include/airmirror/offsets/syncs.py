@@ -18,7 +18,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.windows.fence import Held
+from airmirror.windows.fence import HeldClaim
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord
@@ -63,7 +63,7 @@ def emit_offset_syncs(
     *,
     window: str,
     tell: Callable[[str], None] = lambda phase: None,
-    under: Held | None = None,
+    under: HeldClaim | None = None,
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 

@@ -19,7 +19,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.windows.fence import Held, claimed
+from airmirror.windows.fence import HeldClaim, claimed
 from airmirror.windows.index import load_tail, scanned_of
 from airmirror.windows.mirror import Journal
 
@@ -91,7 +91,7 @@ def write_anew(
     *,
     window: str,
     tell: Callable[[str], None],
-    under: Held | None = None,
+    under: HeldClaim | None = None,
 ) -> int:
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
 

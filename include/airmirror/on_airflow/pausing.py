@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.alongside import Alongside
+from airmirror.windows.alongside import BackgroundThread
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class WindowPaused(AirmirrorError):
         )
 
 
-class PauseWatch(Alongside):
+class PauseWatch(BackgroundThread):
     """Calls ``stop`` once the DAG is paused, again and again until the work has ended and it has succeeded; a context manager."""
 
     def __init__(self, is_paused: Callable[[], bool], stop: Callable[[], None], every: float = EVERY_SECONDS) -> None:

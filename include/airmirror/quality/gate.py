@@ -15,7 +15,7 @@ from typing import Any
 from airmirror.quality.page import write_page
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
-from airmirror.quality.verdict import Asked, Judgement, Partition
+from airmirror.quality.verdict import AskedExpectation, Judgement, Partition
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def judge(
     failed = {partition_of(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = _not_measured(rows)
     lagging: set[Partition] = set()
-    every: list[Asked] = []
+    every: list[AskedExpectation] = []
     context: Any = None
     lag = _lag_suite(limits)
     for suite in [*suites, *([lag] if lag else [])]:
@@ -61,7 +61,7 @@ def judge(
             continue
         for expectation, result in results:
             critical = expectation.severity == "critical" or _raised(result)
-            asked = Asked(suite.name, expectation, len(chosen), (), critical)
+            asked = AskedExpectation(suite.name, expectation, len(chosen), (), critical)
             if result.success:
                 every.append(asked)
                 continue
@@ -130,7 +130,7 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
     return [(expectation, by_number[number]) for number, expectation in enumerate(suite.expectations)]
 
 
-def _who_and_why(asked: Asked, result: Any, rows: Sequence[Row]) -> tuple[dict[Partition, str], str]:
+def _who_and_why(asked: AskedExpectation, result: Any, rows: Sequence[Row]) -> tuple[dict[Partition, str], str]:
     """Which partitions failed, each with what was found in it; and one reason for all of them, with a few of the values."""
     what = asked.text
     if _raised(result):

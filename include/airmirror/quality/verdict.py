@@ -12,7 +12,7 @@ Partition = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedExpectation:
     """One expectation of a suite, of how many partitions it was asked, and which of them it failed."""
 
     suite: str
@@ -36,7 +36,7 @@ class Judgement:
     warnings: tuple[str, ...]
     lagging: frozenset[Partition]
     docs: Path | None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedExpectation, ...] = ()
 
     @property
     def passed(self) -> bool:

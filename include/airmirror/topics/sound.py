@@ -12,7 +12,7 @@ from airmirror.topics.names import problems
 
 
 @dataclass(frozen=True)
-class Sound:
+class ValidConfiguration:
     """``configuration`` has the flows that can run, ``broken`` are the names of the others; ``problems``: everything wrong.
 
     ``whole`` has all flows, without the settings in question.
@@ -24,7 +24,7 @@ class Sound:
     problems: tuple[Problem, ...]
 
 
-def sound(path: Path, overrides: Mapping[str, str] | None = None) -> Sound:
+def sound(path: Path, overrides: Mapping[str, str] | None = None) -> ValidConfiguration:
     """The file without what is wrong. Raises ConfigurationError where it can't be read, or names no clusters."""
     found = survey(path, overrides)
     if found.configuration is None:
@@ -32,7 +32,7 @@ def sound(path: Path, overrides: Mapping[str, str] | None = None) -> Sound:
     wrong = tuple(sorted((*found.problems, *problems(found.configuration)), key=lambda each: each.line or 0))
     broken = flows_of(found.configuration, wrong)
     flows = {name: flow for name, flow in found.configuration.flows.items() if name not in broken}
-    return Sound(replace(found.configuration, flows=flows), found.configuration, frozenset(broken), wrong)
+    return ValidConfiguration(replace(found.configuration, flows=flows), found.configuration, frozenset(broken), wrong)
 
 
 def sound_for(path: Path, name: str, overrides: Mapping[str, str] | None = None) -> Configuration:

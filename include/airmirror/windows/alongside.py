@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Alongside(ABC):
+class BackgroundThread(ABC):
     """A context manager: ``_run`` works in a thread of its own until the end of the block sets ``_ended``, and is waited for."""
 
     def __init__(self, name: str) -> None:

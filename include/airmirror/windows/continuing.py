@@ -21,10 +21,10 @@ from airmirror.windows import driver
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.epochs import look_at_epochs
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
-from airmirror.windows.resets import Facts, Kept
+from airmirror.windows.resets import Facts, Remaining
 from airmirror.windows.starts import records_of
 from airmirror.windows.takeover import TakenOver
 from airmirror.wire.records import Array
@@ -44,7 +44,7 @@ class Continuation:
     """
 
     facts: Facts
-    kept: Kept
+    kept: Remaining
     taken: TakenOver
     alone: Array = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
@@ -76,7 +76,7 @@ class Continuation:
 def continue_after(
     mirror: Mirror,
     facts: Facts,
-    kept: Kept,
+    kept: Remaining,
     *,
     start: int,
     end: int,
@@ -108,7 +108,7 @@ def continue_after(
 
 def commit(
     mirror: Mirror,
-    granted: Granted,
+    granted: GrantedClaim,
     number: int,
     continuations: Sequence[Continuation],
     *,
@@ -146,13 +146,13 @@ def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[C
 
 def _part(each: Continuation, first: int, end: int) -> Continuation:
     """The accounts of a continuation from one on, and before another; what changes of the earlier ones goes with the first."""
-    kept = each.kept if first == 0 else Kept(each.kept.records)
+    kept = each.kept if first == 0 else Remaining(each.kept.records)
     return replace(each, kept=kept, taken=replace(each.taken, accounts=each.taken.accounts[first:end]))
 
 
 def _commit(
     mirror: Mirror,
-    granted: Granted,
+    granted: GrantedClaim,
     number: int,
     continuations: Sequence[Continuation],
     *,

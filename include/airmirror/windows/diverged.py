@@ -43,7 +43,7 @@ def with_epochs(planned: Sequence[Planned], source: Routes) -> list[Planned]:
     return [replace(item, error=item.error or diverged(item)) for item in planned]
 
 
-class Stretch(NamedTuple):
+class EpochRange(NamedTuple):
     """Offsets of a log that were read or written, up to a batch of a leader epoch; -1: it is unknown."""
 
     epoch: int
@@ -52,14 +52,14 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parting:
+class LogDivergence:
     """Below offset ``same`` a log is the one that was known, from ``other`` on it is not; between them, who knows."""
 
     same: int
     other: int
 
 
-def parting(stretches: Sequence[Stretch], ask: Callable[[int], EpochEnd]) -> Parting | None:
+def parting(stretches: Sequence[EpochRange], ask: Callable[[int], EpochEnd]) -> LogDivergence | None:
     """Find where a log parted from the one of ``stretches``, in their order, by leader epochs alone; None: nowhere.
 
     ``ask``: where an epoch ends in the log now. A leader that answers with an older epoch is asked again with the newest
@@ -72,14 +72,14 @@ def parting(stretches: Sequence[Stretch], ask: Callable[[int], EpochEnd]) -> Par
         found = ask(last.epoch)
         if found.epoch == last.epoch:
             if found.offset < last.end:
-                return Parting(found.offset, found.offset)
-            return None if other is None else Parting(last.end, max(last.end, other))
+                return LogDivergence(found.offset, found.offset)
+            return None if other is None else LogDivergence(last.end, max(last.end, other))
         limit = found.epoch if found.epoch >= 0 else last.epoch - 1
         first_later = next(stretch for stretch in known if stretch.epoch > limit)
         bounds = [first_later.end, *([found.offset] if found.epoch >= 0 else []), *([other] if other else [])]
         other = min(bounds)
         known = [stretch for stretch in known if stretch.epoch <= limit]
-    return None if other is None else Parting(min(stretches[0].start, other), other)
+    return None if other is None else LogDivergence(min(stretches[0].start, other), other)
 
 
 def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
@@ -90,7 +90,7 @@ def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
     if not records:
         return -1
     remote = TopicPartition(records[-1].remote_topic, records[-1].partition)
-    written = [Stretch(each.target_epoch, each.target_start, each.target_end) for each in records if each.copied]
+    written = [EpochRange(each.target_epoch, each.target_start, each.target_end) for each in records if each.copied]
     found = parting(written, lambda epoch: epoch_ends(target, {remote: epoch})[remote])
     return -1 if found is None else found.same
 
@@ -103,7 +103,7 @@ def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: b
     if not records:
         return -1
     key = TopicPartition(records[0].topic, records[0].partition)
-    copied = [Stretch(each.leader_epoch, each.source_start, each.source_end) for each in records]
+    copied = [EpochRange(each.leader_epoch, each.source_start, each.source_end) for each in records]
     found = parting(copied, lambda epoch: epoch_ends(mirror.source, {key: epoch})[key])
     if found is None:
         return -1 if is_same(mirror.source, records[-1]) else _rewritten_from(mirror, records, readable=readable)
@@ -135,14 +135,14 @@ def _rewritten_from(mirror: Mirror, records: Sequence[SegmentRecord], *, readabl
         return records[0].source_start
     at, logs = records[-1].source_end, look_at_logs(mirror, records)
     for record in reversed(records):
-        first = _first_other(logs, record, Parting(record.source_start, record.source_end))
+        first = _first_other(logs, record, LogDivergence(record.source_start, record.source_end))
         if first is None:
             break
         at = first
     return at
 
 
-def _first_other(logs: Logs, record: SegmentRecord, within: Parting) -> int | None:
+def _first_other(logs: Logs, record: SegmentRecord, within: LogDivergence) -> int | None:
     """The first offset of a range at which the source does not hold what was copied."""
     starts = logs.starts[TopicPartition(record.topic, record.partition)]
     part = still_held(record, *starts, (within.same, within.other))

@@ -17,13 +17,13 @@ from airmirror.slot.copy import put_batches
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.internal_records import KeyValue, batches, progress_record
 from airmirror.slot.outbox import Outbox
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.wire.merging import Merging
 
 Records = Mapping[TopicPartition, Sequence[KeyValue]]
 
 
-def commit(granted: Granted, records: Records, number: int = 0) -> None:
+def commit(granted: GrantedClaim, records: Records, number: int = 0) -> None:
     """Commit records of the internal topics in one transaction, under the id of slot ``number``, which was fenced.
 
     Raises SlotFenced where the claim is another's by now.
@@ -45,12 +45,12 @@ def commit(granted: Granted, records: Records, number: int = 0) -> None:
     transaction.end(commit=True)
 
 
-def progress_of(granted: Granted, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:
+def progress_of(granted: GrantedClaim, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:
     """MirrorMaker 2's progress of a partition that goes on at ``position``, and where it belongs; -1 deletes it."""
     return progress_record(_slot(granted), *key, position - 1 if position >= 0 else None)
 
 
-def _slot(granted: Granted) -> Slot:
+def _slot(granted: GrantedClaim) -> Slot:
     """The driver as a slot without partitions."""
     journal = granted.journal
     return Slot(

@@ -33,7 +33,7 @@ FENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Granted:
+class GrantedClaim:
     """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic."""
 
     journal: Journal
@@ -88,7 +88,7 @@ class Granted:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldClaim:
     """A claim that a window holds already, and a session to both clusters, for what else is written under it.
 
     ``check`` raises SlotFenced where the claim is another's by now.
@@ -99,7 +99,7 @@ class Held:
 
 
 @contextmanager
-def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = False) -> Iterator[Granted]:
+def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = False) -> Iterator[GrantedClaim]:
     """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy, FlowClosed.
 
     ``closed_too``: of whoever writes nothing to remote topics, or opens the flow again. FlowClosed is raised by what is known so
@@ -114,7 +114,9 @@ def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = Fal
 
 
 @contextmanager
-def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, closed_too: bool) -> Iterator[Granted]:
+def _claimed(
+    journal: Journal, window: str, slots: int, appender: Appender, *, closed_too: bool
+) -> Iterator[GrantedClaim]:
     target, segments = journal.target, journal.topics.segments
     scanned = journal.index.scanned(segments, target.topic_ids[segments]).get(0, 0)
     known = journal.index.claims()
@@ -154,7 +156,7 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
 
     try:
         with renewal:
-            granted = Granted(journal, appender, renewal, offset)
+            granted = GrantedClaim(journal, appender, renewal, offset)
             if not closed_too:
                 granted.check_open()
             yield granted
@@ -190,7 +192,7 @@ class Fenced:
     stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
-def fence_around(granted: Granted, most: int) -> Fenced:
+def fence_around(granted: GrantedClaim, most: int) -> Fenced:
     """``fence`` that leaves out ids that are stuck; the first ``most`` that are free, new ones among them if need be.
 
     An id is *stuck* where a partition does not take the marker that ends its last transaction. Invariants A and B hold

@@ -23,7 +23,7 @@ from airmirror.wire.segments import SegmentRecord, Verified
 
 
 @dataclass(frozen=True)
-class Finding:
+class GateRow:
     """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
 
     Counts are of source offsets, ``target_records`` of records that the target holds for them; it and ``digest_differences``
@@ -82,7 +82,7 @@ def examine(
     trusted: Container[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
-) -> list[Finding]:
+) -> list[GateRow]:
     """One finding for every partition of these segment records, which are ordered by partition and offset.
 
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
@@ -110,7 +110,7 @@ def examine(
         lag = max(0, watermarks.get(key, last.source_end) - last.source_end)
         newest = max((segment.max_timestamp for segment in copied), default=-1)
         findings.append(
-            Finding(
+            GateRow(
                 topic=key.topic,
                 partition=key.partition,
                 remote_topic=last.remote_topic,

@@ -15,9 +15,9 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.alongside import Alongside
+from airmirror.windows.alongside import BackgroundThread
 from airmirror.windows.ending import Ending, Topics
-from airmirror.windows.fence import Granted, Held
+from airmirror.windows.fence import GrantedClaim, HeldClaim
 from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Journal, Mirror
@@ -45,7 +45,7 @@ class Follow:
     """
 
     gate: Gate | None
-    rounds: Callable[[Held, bool], None] = lambda held, verified: None
+    rounds: Callable[[HeldClaim, bool], None] = lambda held, verified: None
     seconds: float = math.inf
     seen: Callable[[Seen], None] = lambda seen: None
     select: Select = nothing_else
@@ -53,7 +53,7 @@ class Follow:
     topics: Topics = field(default_factory=Topics)
 
 
-class Meanwhile(Alongside):
+class FollowLoop(BackgroundThread):
     """Judges what a window commits every ``verify.interval.ms``, does its rounds, and ends it where it is to end early: a context
     manager, with a thread of its own.
 
@@ -63,7 +63,7 @@ class Meanwhile(Alongside):
 
     def __init__(
         self,
-        granted: Granted,
+        granted: GrantedClaim,
         follow: Follow,
         planned: Sequence[Planned],
         only: Callable[[TopicPartition], bool] = lambda partition: True,
@@ -96,7 +96,7 @@ class Meanwhile(Alongside):
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
                 self._let_others()
 
-    def _go_round(self, mirror: Mirror, granted: Granted, seconds: float) -> None:
+    def _go_round(self, mirror: Mirror, granted: GrantedClaim, seconds: float) -> None:
         """Judge at most every ``seconds``, counted from beginning to beginning, and soon where nothing had come for a while;
         do the rounds; tell where the partitions stand; end the window where something wants that."""
         look = min(seconds, LOOK_SECONDS)
@@ -113,7 +113,7 @@ class Meanwhile(Alongside):
                 judge_at = max(judge_at + seconds, begun)
             elif begun >= judge_at:
                 judge_at = begun + turn
-            self._follow.rounds(Held(mirror, granted.check), bool(passed))
+            self._follow.rounds(HeldClaim(mirror, granted.check), bool(passed))
             if ends is not None:
                 self._follow.seen(seen_of(mirror.index.state().positions, self._planned, ends))
                 seen_at = begun + look
@@ -132,7 +132,7 @@ class Meanwhile(Alongside):
                 granted.check()
                 granted.end()
 
-    def _end(self, granted: Granted, state: State, ends: Ends) -> None:
+    def _end(self, granted: GrantedClaim, state: State, ends: Ends) -> None:
         """Tell the slots to end where they are to."""
         if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
             return
@@ -140,7 +140,7 @@ class Meanwhile(Alongside):
         granted.check()
         granted.end()
 
-    def _judge(self, mirror: Mirror, granted: Granted, state: State) -> bool | None:
+    def _judge(self, mirror: Mirror, granted: GrantedClaim, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
         self._left |= {TopicPartition(*key) for key in state.holds}
         if set(map(key_of, mirror.index.unverified())) <= self._left:
@@ -172,7 +172,7 @@ class Followed:
         )
 
 
-class Late:
+class Latencies:
     """How late commits were, counted while they are read one by one, by milliseconds of three digits, of which there are few.
     ``planned``: where each partition's plan ended, because what was there before says nothing."""
 
@@ -199,7 +199,7 @@ class Late:
 
 def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
     """The lateness of ``records``."""
-    late = Late(planned)
+    late = Latencies(planned)
     for _ in late.noting(records):
         pass
     return late.followed()

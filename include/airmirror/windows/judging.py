@@ -10,8 +10,8 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError, counted
 from airmirror.partitions import TopicPartition
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.fence import Granted
-from airmirror.windows.findings import Finding, examine, key_of
+from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.findings import GateRow, examine, key_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.verify import Gate, Verdict, judge
 
@@ -20,7 +20,7 @@ from airmirror.windows.verify import Gate, Verdict, judge
 class Judged:
     """The rows shown to a gate, and its verdict, partition by partition."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[GateRow, ...]
     verdicts: tuple[Verdict, ...]
 
     @property
@@ -30,7 +30,7 @@ class Judged:
 
 def judge_unverified(
     mirror: Mirror,
-    granted: Granted,
+    granted: GrantedClaim,
     gate: Gate | None,
     *,
     trusted: Container[str],

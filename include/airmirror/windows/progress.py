@@ -12,8 +12,8 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
-from airmirror.windows.alongside import Alongside
-from airmirror.windows.fence import Granted
+from airmirror.windows.alongside import BackgroundThread
+from airmirror.windows.fence import GrantedClaim
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord, decode
 
@@ -53,10 +53,10 @@ class CopyProgress:
         return self.seconds * max(0, self.planned - self.offsets) / self.offsets
 
 
-class Watch(Alongside):
+class Watch(BackgroundThread):
     """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
 
-    def __init__(self, granted: Granted, planned: int, report: Callable[[CopyProgress], None]) -> None:
+    def __init__(self, granted: GrantedClaim, planned: int, report: Callable[[CopyProgress], None]) -> None:
         super().__init__(f"progress {granted.claim.window}")
         self._flow, self._window = granted.journal.flow, granted.claim.window
         self._planned, self._report = planned, report

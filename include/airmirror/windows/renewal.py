@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.alongside import Alongside
+from airmirror.windows.alongside import BackgroundThread
 from airmirror.wire.segments import Claim, ClaimEvent
 
 log = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 RENEW_SECONDS = 10.0
 
 
-class Renewal(Alongside):
+class Renewal(BackgroundThread):
     """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
 
     def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:

@@ -222,7 +222,7 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Remaining:
     """The part of a partition's segment records that remains, and what goes; ``shortened``: the last one that remains, if it
     does so in part."""
 
@@ -239,20 +239,20 @@ class Kept:
         return self.records[-1] if self.records else None
 
 
-def keep(records: Sequence[SegmentRecord], end: int) -> Kept:
+def keep(records: Sequence[SegmentRecord], end: int) -> Remaining:
     """Keep segment records, in order, up to source offset ``end``."""
     kept = [record for record in records if record.source_end <= end]
     rest = records[len(kept) :]
     crossing = rest[0] if rest and rest[0].source_start < end else None
     shortened = None if crossing is None else shorten(crossing, end)
     remaining = kept if shortened is None else [*kept, shortened]
-    return Kept(tuple(remaining), tuple(rest[crossing is not None :]), shortened)
+    return Remaining(tuple(remaining), tuple(rest[crossing is not None :]), shortened)
 
 
-def borne_out(facts: Facts) -> Kept:
+def borne_out(facts: Facts) -> Remaining:
     """Keep what both logs bear out: nothing of a topic that was created again, nothing after the place where a log was cut."""
     if facts.source_recreated:
-        return Kept((), facts.records)
+        return Remaining((), facts.records)
     limits = [limit for limit in (facts.source_cut, _first_missing(facts)) if limit is not None]
     return keep(facts.of_topic, min(limits, default=max(facts.position, 0)))
 

@@ -21,7 +21,7 @@ from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import diverged_at, kept_on_target
 from airmirror.windows.epochs import look_at_epochs
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
@@ -116,7 +116,7 @@ def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     return found
 
 
-def commit(granted: Granted, resets: Sequence[Reset], *, by: str, reason: str) -> None:
+def commit(granted: GrantedClaim, resets: Sequence[Reset], *, by: str, reason: str) -> None:
     """Commit what was decided, in one transaction under the claim. Raises SlotFenced where the claim is another's by now.
 
     What was held is released; but where something differs it is the gate's to judge what is left, and to release it.

@@ -13,7 +13,7 @@ from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import of_flow
 from airmirror.windows.committed import PartitionCommits, committed
 from airmirror.windows.errors import PartitionHeld
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Followed
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
@@ -166,7 +166,7 @@ def window_rows(
         )
 
 
-def with_verdicts(result: WindowResult, findings: Sequence[Finding], verdicts: Sequence[Verdict]) -> WindowResult:
+def with_verdicts(result: WindowResult, findings: Sequence[GateRow], verdicts: Sequence[Verdict]) -> WindowResult:
     """The window as a gate has judged it afterwards, with a row for what earlier windows had left to it."""
     judged = {verdict.key: verdict for verdict in verdicts}
     rows = [_judged(row, judged.pop(TopicPartition(row.topic, row.partition), None)) for row in result.rows]
@@ -181,7 +181,7 @@ def _judged(row: Row, verdict: Verdict | None) -> Row:
     return replace(row, verified=verdict.error is None, error=error)
 
 
-def _left(finding: Finding, verdict: Verdict) -> Row:
+def _left(finding: GateRow, verdict: Verdict) -> Row:
     end = finding.source_end
     return Row(
         *finding.key,

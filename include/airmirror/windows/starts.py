@@ -20,7 +20,7 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.driver import commit, progress_of
 from airmirror.windows.epochs import look_at_epochs
-from airmirror.windows.fence import Fenced, Granted
+from airmirror.windows.fence import Fenced, GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
@@ -61,7 +61,7 @@ def not_begun(flow: Flow, state: State, planned: Sequence[Planned]) -> dict[Topi
 
 
 def commit_starts(
-    mirror: Mirror, granted: Granted, fenced: Fenced, state: State, planned: Sequence[Planned]
+    mirror: Mirror, granted: GrantedClaim, fenced: Fenced, state: State, planned: Sequence[Planned]
 ) -> dict[TopicPartition, AirmirrorError | None]:
     """Commit where partitions begin, in one transaction under the claim; what is wrong with single partitions."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
@@ -93,7 +93,7 @@ def commit_starts(
     return errors
 
 
-def commit_copies(mirror: Mirror, granted: Granted, number: int, copies: Sequence[TakenOver], by: str) -> None:
+def commit_copies(mirror: Mirror, granted: GrantedClaim, number: int, copies: Sequence[TakenOver], by: str) -> None:
     """Commit what MirrorMaker 2 has copied in one transaction under the claim, and where partitions go on after it.
 
     Of those that this flow has copied before it is a decision too, which stands among its resets.
@@ -121,7 +121,9 @@ def commit_copies(mirror: Mirror, granted: Granted, number: int, copies: Sequenc
         commit(granted, records, number)
 
 
-def records_of(mirror: Mirror, granted: Granted, starts: Sequence[TakenOver]) -> dict[TopicPartition, list[KeyValue]]:
+def records_of(
+    mirror: Mirror, granted: GrantedClaim, starts: Sequence[TakenOver]
+) -> dict[TopicPartition, list[KeyValue]]:
     """The segment records of ``starts``, and the progress after them, by the partition in which they belong."""
     window, now = granted.claim.window, int(time.time() * 1000)
     records: dict[TopicPartition, list[KeyValue]] = {}

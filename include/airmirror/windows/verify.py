@@ -11,12 +11,12 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
 from airmirror.times import utc
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.fence import Granted
-from airmirror.windows.findings import Finding
+from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.findings import GateRow
 from airmirror.wire.segments import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
-Gate = Callable[[Sequence[Finding]], Mapping[TopicPartition, str]]
+Gate = Callable[[Sequence[GateRow]], Mapping[TopicPartition, str]]
 
 MOST_REASON = 4_000  # characters that a hold keeps
 ENGINE_ALONE = " (the engine's checks alone)"  # after the judging window's name, where no gate was asked
@@ -54,14 +54,14 @@ class Verdict:
         return f"{what} (still, {since})" if self.is_known else f"A NEW CAUSE: {what} (held {since})"
 
 
-def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
     """The gate of a window that is judged by the engine's own checks alone."""
     return {}
 
 
 def judge(
-    granted: Granted,
-    findings: Sequence[Finding],
+    granted: GrantedClaim,
+    findings: Sequence[GateRow],
     gate: Gate | None,
     *,
     everything: bool = True,
@@ -125,7 +125,7 @@ def judge(
     return verdicts
 
 
-def _proof(finding: Finding) -> str:
+def _proof(finding: GateRow) -> str:
     """Say what is known of the copy, whatever else is wrong with it: whoever decides must know whether records differ."""
     if finding.target_records is None or finding.digest_differences is None:
         return "not read back: whether the copy is equal is not known"

@@ -22,8 +22,8 @@ from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
-from airmirror.windows.following import Follow, Late, Meanwhile
+from airmirror.windows.fence import Fenced, GrantedClaim, claimed, fence_around
+from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import name_writers
@@ -159,7 +159,7 @@ def _copied(
                 )
             if work:
                 offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                meanwhile = Meanwhile(granted, following, planned, only) if following and follow_ms else nullcontext()
+                meanwhile = FollowLoop(granted, following, planned, only) if following and follow_ms else nullcontext()
                 with phases("copy"), Watch(granted, offsets, report), meanwhile:
                     results = list(execute(work))
             with phases("verify"):
@@ -207,7 +207,7 @@ def _result_of(mirror: Mirror, copied: Copied) -> WindowResult:
     if results and copied.select:
         mirror.source.refresh(None)
         others = unfollowed(mirror.source, planned, copied.select)
-    late = Late({item.key: item.end for item in planned})
+    late = Latencies({item.key: item.end for item in planned})
     done = committed(late.noting(index.of_window(copied.window)))
     rows = list(
         window_rows(
@@ -242,7 +242,7 @@ def _state_before(mirror: Mirror) -> tuple[State, bool]:
 
 
 def _plan_with_starts(
-    mirror: Mirror, granted: Granted, fenced: Fenced, remote_topics: Mapping[str, str]
+    mirror: Mirror, granted: GrantedClaim, fenced: Fenced, remote_topics: Mapping[str, str]
 ) -> tuple[State, list[Planned]]:
     """The state and the plan after the fence; partitions that have no position yet are given one first."""
     state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)

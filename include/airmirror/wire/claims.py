@@ -27,7 +27,7 @@ class ClaimEntry:
 
 
 @dataclass(frozen=True)
-class Held:
+class CurrentClaim:
     """The claim that counts, where it lies in the log, and when it was last renewed."""
 
     claim: Claim
@@ -47,7 +47,7 @@ def note(entries: list[ClaimEntry], entry: ClaimEntry) -> None:
     entries.append(entry)
 
 
-def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:
+def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> CurrentClaim | None:
     """Return the holder of the claim after ``entries``, in log order.
 
     A renewal proves that its window was granted its claim: if that lies later than the held one it counts, alive or not.
@@ -67,17 +67,17 @@ def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | 
         if claim.event is ClaimEvent.CLAIMED:
             claimed[who] = entry.offset
             if not held or held.claim.window == claim.window or not held.alive_at(entry.timestamp):
-                held = Held(claim, entry.offset, entry.timestamp)
+                held = CurrentClaim(claim, entry.offset, entry.timestamp)
         elif held and who == (held.claim.window, held.claim.owner):
             # Who was ended from outside may renew once more.
             released = held.released or claim.event is ClaimEvent.RELEASED
-            held = Held(claim, held.offset, entry.timestamp, released)
+            held = CurrentClaim(claim, held.offset, entry.timestamp, released)
         elif held and claimed.get(who, -1) > held.offset:
-            held = Held(claim, claimed[who], entry.timestamp, claim.event is ClaimEvent.RELEASED)
+            held = CurrentClaim(claim, claimed[who], entry.timestamp, claim.event is ClaimEvent.RELEASED)
     return held
 
 
-def _granted_last(entries: Sequence[ClaimEntry]) -> Held | None:
+def _granted_last(entries: Sequence[ClaimEntry]) -> CurrentClaim | None:
     """Of the windows that have renewed their claim (or released it) the one that was granted it last."""
     renewed = [entry for entry in entries if entry.claim.event is not ClaimEvent.CLAIMED]
     if not renewed:
@@ -85,10 +85,10 @@ def _granted_last(entries: Sequence[ClaimEntry]) -> Held | None:
     last = max(renewed, key=lambda entry: (entry.claim.time_ms, entry.offset))
     same = [entry.claim for entry in renewed if entry.claim.window == last.claim.window]
     released = any(claim.event is ClaimEvent.RELEASED for claim in same if claim.time_ms == last.claim.time_ms)
-    return Held(last.claim, last.offset, last.timestamp, released)
+    return CurrentClaim(last.claim, last.offset, last.timestamp, released)
 
 
-def _is_claim_of_another(entry: ClaimEntry, held: Held) -> bool:
+def _is_claim_of_another(entry: ClaimEntry, held: CurrentClaim) -> bool:
     return entry.claim.event is ClaimEvent.CLAIMED and entry.claim.window != held.claim.window
 
 

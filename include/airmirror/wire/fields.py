@@ -18,7 +18,7 @@ from airmirror.wire.primitives import MalformedRecord, Reader, string, texts
 
 
 @dataclass(frozen=True)
-class Type:
+class FieldType:
     """A protocol type by its name in the documentation. ``code``: its struct code; None: ``read`` and ``write`` do it."""
 
     name: str
@@ -27,19 +27,19 @@ class Type:
     read: Callable[[Any], Any] = lambda value: value
 
 
-INT8, INT16, INT32, INT64 = (Type(f"INT{8 * struct.calcsize(code)}", code) for code in "bhiq")
-UUID_ID = Type("UUID", "16s", write=lambda value: value.bytes, read=lambda value: UUID(bytes=value))
-BYTES_16 = Type("16 bytes", "16s")
-STRING = Type("STRING", write=string, read=Reader.string)
-TEXTS = Type("TEXTS", write=texts, read=Reader.texts)
+INT8, INT16, INT32, INT64 = (FieldType(f"INT{8 * struct.calcsize(code)}", code) for code in "bhiq")
+UUID_ID = FieldType("UUID", "16s", write=lambda value: value.bytes, read=lambda value: UUID(bytes=value))
+BYTES_16 = FieldType("16 bytes", "16s")
+STRING = FieldType("STRING", write=string, read=Reader.string)
+TEXTS = FieldType("TEXTS", write=texts, read=Reader.texts)
 
 
-def clipped(most: int) -> Type:
+def clipped(most: int) -> FieldType:
     """A string of which no more than ``most`` characters are kept."""
-    return Type("STRING", write=lambda value: string(value[:most]), read=Reader.string)
+    return FieldType("STRING", write=lambda value: string(value[:most]), read=Reader.string)
 
 
-def enumerated(values: type[IntEnum], what: str) -> Type:
+def enumerated(values: type[IntEnum], what: str) -> FieldType:
     """An INT8 that is one of ``values``; ``what`` names it where it is another."""
 
     def read(number: int) -> IntEnum:
@@ -48,10 +48,10 @@ def enumerated(values: type[IntEnum], what: str) -> Type:
         return values(number)
 
     shown = ", ".join(f"{value.value} {value.name.lower().replace('_', ' ')}" for value in values)
-    return Type(f"INT8 ({shown})", "b", read=read)
+    return FieldType(f"INT8 ({shown})", "b", read=read)
 
 
-def together(count: int) -> Type:
+def together(count: int) -> FieldType:
     """TEXTS with a fixed count: as many fields in one."""
 
     def read(reader: Reader) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def together(count: int) -> Type:
             raise MalformedRecord(f"{len(found)} texts where there are {count}")
         return found
 
-    return Type("TEXTS", write=texts, read=read)
+    return FieldType("TEXTS", write=texts, read=read)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Field:
     """A record's attribute and its type; ``name`` may be several attributes that are one value together."""
 
     name: str | tuple[str, ...]
-    type: Type
+    type: FieldType
 
     def __str__(self) -> str:
         return f"{self.type.name} {self.name if isinstance(self.name, str) else ', '.join(self.name)}"
@@ -136,7 +136,7 @@ def _parts(fields: Sequence[Field]) -> Iterator[Field | Fixed]:
             yield from group
 
 
-def fields(**types: Type) -> Fields:
+def fields(**types: FieldType) -> Fields:
     """Fields by the names of a record's attributes."""
     return Fields(tuple(Field(name, kind) for name, kind in types.items()))
 

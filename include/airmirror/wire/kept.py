@@ -10,7 +10,7 @@ from airmirror.wire.fields import Declared, clipped
 REASON = clipped(10_000)
 
 
-class Kept(Declared):
+class SegmentTopicRecord(Declared):
     """A record of the segment topic: its key begins with its kind."""
 
     kind: ClassVar[int]

@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import ClassVar
 
 from airmirror.wire.fields import INT64, STRING, Fields, enumerated, fields
-from airmirror.wire.kept import REASON, Kept
+from airmirror.wire.kept import REASON, SegmentTopicRecord
 
 WHOLE = ""  # the topic of the record of the whole flow
 
@@ -26,7 +26,7 @@ class Owner(IntEnum):
     RETURNED = 3  # nobody writes on either side, nobody copies: groups are moved, what returned is accounted for
 
 
-class Scope(IntEnum):
+class OrderScope(IntEnum):
     """The extent of the order that a record was written by."""
 
     FLOW = 0  # of the whole flow: the topic goes with it
@@ -34,7 +34,7 @@ class Scope(IntEnum):
 
 
 @dataclass(frozen=True)
-class Ownership(Kept):
+class Ownership(SegmentTopicRecord):
     """Who may write ``topic`` of the source (``WHOLE``: all that has no record of its own), and by whose order.
 
     ``remote``: its remote topic, where it returns, or did. ``window``: the claim under which it was written, which has fenced
@@ -46,7 +46,7 @@ class Ownership(Kept):
     key_fields: ClassVar[Fields] = fields(topic=STRING)
     value_fields: ClassVar[Fields] = fields(
         owner=enumerated(Owner, "owner"),
-        scope=enumerated(Scope, "scope"),
+        scope=enumerated(OrderScope, "scope"),
         remote=STRING,
         window=STRING,
         time_ms=INT64,
@@ -58,7 +58,7 @@ class Ownership(Kept):
 
     topic: str
     owner: Owner
-    scope: Scope
+    scope: OrderScope
     remote: str
     window: str
     time_ms: int
@@ -149,7 +149,7 @@ class Owners:
     def is_apart(self, topic: str) -> bool:
         """Return whether orders for the whole flow leave a topic as it is: another order, that named it, stands."""
         found = self.records.get(topic)
-        return found is not None and found.scope is Scope.TOPIC and found.owner is not Owner.SOURCE
+        return found is not None and found.scope is OrderScope.TOPIC and found.owner is not Owner.SOURCE
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def changed(
     which: Collection[str],
     signed: Signed,
     *,
-    scope: Scope,
+    scope: OrderScope,
     remote: Mapping[str, str] | None = None,
 ) -> list[Ownership]:
     """The records that a change writes. What is done already, or leads nowhere from where a topic stands, changes nothing:

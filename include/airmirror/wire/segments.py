@@ -24,12 +24,12 @@ from airmirror.wire.fields import (
     UUID_ID,
     Field,
     Fields,
-    Type,
+    FieldType,
     enumerated,
     fields,
     together,
 )
-from airmirror.wire.kept import REASON, Kept
+from airmirror.wire.kept import REASON, SegmentTopicRecord
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 from airmirror.wire.switches import OfSwitches
 
@@ -48,7 +48,7 @@ class ClaimEvent(IntEnum):
 
 
 @dataclass(frozen=True)
-class Claim(Kept):
+class Claim(SegmentTopicRecord):
     """The right of one window to write for a flow (invariant B). ``slots``: the most that any claim ever had."""
 
     kind: ClassVar[int] = 1
@@ -114,7 +114,7 @@ class Runs(Field):
 
 
 @dataclass(frozen=True)
-class SegmentRecord(Kept):
+class SegmentRecord(SegmentTopicRecord):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
@@ -133,7 +133,8 @@ class SegmentRecord(Kept):
             *fields(copied=INT64, control=INT64, aborted=INT64, holes=INT64, lost=INT64, size=INT64).fields,
             *fields(max_timestamp=INT64, leader_epoch=INT32, digest=BYTES_16).fields,
             Runs(
-                "segments", Type("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:")
+                "segments",
+                FieldType("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:"),
             ),
         )
     )
@@ -193,7 +194,7 @@ class SegmentRecord(Kept):
 
 
 @dataclass(frozen=True)
-class Verified(Kept):
+class Verified(SegmentTopicRecord):
     """The last source offset of a partition that the gate has let pass (invariant F)."""
 
     kind: ClassVar[int] = 3
@@ -212,7 +213,7 @@ class Verified(Kept):
 
 
 @dataclass(frozen=True)
-class Hold(Kept):
+class Hold(SegmentTopicRecord):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
@@ -232,7 +233,7 @@ def _pairs(found: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(zip(found[::2], found[1::2], strict=False))
 
 
-PAIRS = Type(
+PAIRS = FieldType(
     "TEXTS",
     write=lambda pairs: TEXTS.write([part for pair in pairs for part in pair]),
     read=lambda reader: _pairs(TEXTS.read(reader)),
@@ -240,7 +241,7 @@ PAIRS = Type(
 
 
 @dataclass(frozen=True)
-class FlowIdentity(Kept):
+class FlowIdentity(SegmentTopicRecord):
     """The clusters that a flow joins, and its rules: what other configurations must know of it.
 
     ``upstream``: aliases and ids of the clusters from which records may have reached the flow's source, as those who
@@ -289,7 +290,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(Kept):
+class Decision(SegmentTopicRecord):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would go on from.
@@ -311,7 +312,7 @@ class Decision(Kept):
 
 
 @dataclass(frozen=True)
-class ResetRecord(Kept):
+class ResetRecord(SegmentTopicRecord):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.

@@ -9,12 +9,12 @@ from typing import ClassVar
 from uuid import UUID
 
 from airmirror.wire.fields import INT32, INT64, STRING, UUID_ID, Fields, fields
-from airmirror.wire.kept import REASON, Kept
+from airmirror.wire.kept import REASON, SegmentTopicRecord
 from airmirror.wire.owners import Ownership
 
 
 @dataclass(frozen=True)
-class GroupMove(Kept):
+class GroupMove(SegmentTopicRecord):
     """A group that a failover or a migration has moved in a partition of the target, and where it stood there before (-1:
     nowhere)."""
 
@@ -35,7 +35,7 @@ class GroupMove(Kept):
 
 
 @dataclass(frozen=True)
-class Rescue(Kept):
+class Rescue(SegmentTopicRecord):
     """Records of the source that never crossed, copied in one transaction with this record.
 
     The source offsets from ``source_start`` on and before ``source_end``; ``records`` of them hold data, and lie in ``into`` at
@@ -72,7 +72,7 @@ class Rescue(Kept):
 
 
 @dataclass(frozen=True)
-class Fence(Kept):
+class Fence(SegmentTopicRecord):
     """A fence that a migration has put around a topic of the source, written before it: ``principal`` is denied WRITE."""
 
     kind: ClassVar[int] = 11

@@ -26,7 +26,7 @@ from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.steps import Done, FailbackOrder, fail_back, return_step
 from airmirror.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import Order, fail_over
+from airmirror.failover.steps import FailoverOrder, fail_over
 from airmirror.flows.moving import GroupsActive
 from airmirror.flows.prepare import caught_up, open_flow
 from airmirror_local.demo.frame import Step, prove, start_clusters
@@ -59,7 +59,7 @@ offset-syncs.topic.replication.factor = 1
 
 
 @dataclass
-class Course:
+class FailoverRun:
     """The course of the demo: ``before``, ``over``, ``after`` are values that were acknowledged on east, on west after the
     failover, and on east again. ``east``, ``west``, ``rescued``: values that lie there, by topic of east and partition;
     ``read``: those that each group has read.
@@ -87,8 +87,8 @@ def run_failover_demo(console: Console, seconds: int) -> int:
     )
 
 
-def _run(console: Console, directory: Path, seconds: int) -> Course:
-    step, course = steps(console), Course()
+def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
+    step, course = steps(console), FailoverRun()
     with ExitStack() as stack:
         east, west = start_clusters(stack, step, directory)
         file = directory / "mirror.properties"
@@ -149,8 +149,8 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
     return course
 
 
-def _fail_over(pair: Pair, course: Course) -> FailoverOutcome:
-    order = Order("disaster", WHY, WHO)
+def _fail_over(pair: Pair, course: FailoverRun) -> FailoverOutcome:
+    order = FailoverOrder("disaster", WHY, WHO)
     left, moved, course.failover_seconds = fail_over(pair.forward, order)
     return outcome_of(pair.forward, order, left, moved, course.failover_seconds)
 
@@ -183,7 +183,7 @@ def _rescue(console: Console, step: Step, pair: Pair) -> None:
     show(console, f"  {plan.headline}")
 
 
-def _read(pair: Pair, course: Course) -> None:
+def _read(pair: Pair, course: FailoverRun) -> None:
     """Every record of the topics on both sides, and of those that were rescued, by the names that topics have on east."""
     source, target = pair.forward.flow.source, pair.forward.flow.target
     course.east = values_of(source, TOPICS)
@@ -198,7 +198,7 @@ def _by_name(values: Values) -> Values:
     }
 
 
-def doubts(course: Course) -> Iterator[str]:
+def doubts(course: FailoverRun) -> Iterator[str]:
     """Yield the reasons why nothing is proven: each acknowledged record is exactly where it must be."""
     rescued, west, east = (_flat(each) for each in (course.rescued, course.west, course.east))
     if not (course.before and course.over and course.after and rescued and course.returned):
@@ -226,11 +226,11 @@ def _flat(values: Values) -> list[str]:
     return [value for its in values.values() for value in its]
 
 
-def _shown(course: Course) -> list[RenderableType]:
+def _shown(course: FailoverRun) -> list[RenderableType]:
     return [_table(course), summary(course)]
 
 
-def _table(course: Course) -> RenderableType:
+def _table(course: FailoverRun) -> RenderableType:
     columns = ("acknowledged", "on east", "on west", "rescued")
     cells: list[list[Cell]] = []
     parts = (("east, until it was killed", course.before), ("west", course.over), ("east again", course.after))
@@ -241,7 +241,7 @@ def _table(course: Course) -> RenderableType:
     return table(f"{FLOW}: both clusters, read again", ("written on", *columns), cells, right=columns)
 
 
-def summary(course: Course) -> str:
+def summary(course: FailoverRun) -> str:
     """All of it in a few sentences."""
     return (
         f"{counted(len(course.before) + len(course.over) + len(course.after), 'record')} were acknowledged. The failover took "

@@ -66,7 +66,7 @@ offset-syncs.topic.replication.factor = 1
 
 
 @dataclass
-class Course:
+class MigrationRun:
     """What happened. ``acknowledged``: values of records by topic; ``here``, ``there``: those on east and west, by
     partition; ``read``: those that each group has read."""
 
@@ -90,8 +90,8 @@ def run_migration_demo(console: Console, seconds: int) -> int:
     )
 
 
-def _run(console: Console, directory: Path, seconds: int) -> Course:
-    step, course = steps(console), Course()
+def _run(console: Console, directory: Path, seconds: int) -> MigrationRun:
+    step, course = steps(console), MigrationRun()
     with ExitStack() as stack:
         servers = {each.name: each.bootstrap for each in start_clusters(stack, step, directory)}
         admin = AdminClient({"bootstrap.servers": servers["east"], "log_level": 3})
@@ -140,7 +140,9 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
     return course
 
 
-def _move(console: Console, step: DemoStep, pair: Pair, shop: Shop, servers: Mapping[str, str], course: Course) -> None:
+def _move(
+    console: Console, step: DemoStep, pair: Pair, shop: Shop, servers: Mapping[str, str], course: MigrationRun
+) -> None:
     """Consumers first; taken back once; then producers are switched, and the flow back begins."""
     _take(console, pair, "mirror")
     _take(console, pair, "check_groups")
@@ -214,7 +216,7 @@ def _of_topic(logs: Values, topic: str) -> list[str]:
     return [value for key, its in logs.items() if key[0] == topic for value in its]
 
 
-def doubts(course: Course) -> Iterator[str]:
+def doubts(course: MigrationRun) -> Iterator[str]:
     """Yield the reasons why nothing is proven."""
     if not course.named or not any(course.acknowledged.values()):
         yield "nothing was produced, or nobody was named who still wrote"
@@ -227,7 +229,7 @@ def doubts(course: Course) -> Iterator[str]:
         yield from (f"group {group}: {what}" for what in differences(wanted, values))
 
 
-def _table(course: Course) -> RenderableType:
+def _table(course: MigrationRun) -> RenderableType:
     columns = ("acknowledged", "on east, once, in order", "on west")
     cells: list[list[Cell]] = [
         [topic, len(values), *(len(_of_topic(logs, topic)) for logs in (course.here, course.there))]
@@ -236,7 +238,7 @@ def _table(course: Course) -> RenderableType:
     return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
 
 
-def summary(course: Course) -> str:
+def summary(course: MigrationRun) -> str:
     """All of it in a few sentences."""
     read = ", ".join(f"{group} {len(values):,}" for group, values in course.read.items())
     count = sum(map(len, course.acknowledged.values()))

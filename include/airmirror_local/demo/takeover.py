@@ -62,7 +62,7 @@ config.storage.replication.factor = 1
 
 
 @dataclass
-class Course:
+class TakeoverRun:
     """What happened: the plan of a MirrorMaker 2 that ran, both take-overs, windows, and the comparison at the end."""
 
     plan: TakeoverPlan | None = None
@@ -87,8 +87,8 @@ def run_takeover_demo(console: Console, seconds: int) -> int:
     )
 
 
-def _run(console: Console, directory: Path, seconds: int) -> Course:
-    step, course = steps(console), Course()
+def _run(console: Console, directory: Path, seconds: int) -> TakeoverRun:
+    step, course = steps(console), TakeoverRun()
     with ExitStack() as stack:
         east, west = start_clusters(stack, step, directory)
         with step("loading real records into east"):
@@ -118,7 +118,7 @@ def _there_and_back(
     step: Step,
     opened: Opened,
     mirrormaker: _MirrorMaker,
-    course: Course,
+    course: TakeoverRun,
     spark: str,
     seconds: int,
 ) -> None:
@@ -154,14 +154,14 @@ def _configuration(directory: Path, east: Broker, west: Broker) -> Path:
     return file
 
 
-def _take_over(opened: Opened, course: Course) -> None:
+def _take_over(opened: Opened, course: TakeoverRun) -> None:
     await_stopped(opened, COPIED_SECONDS)
     rows = take_over_copies(opened, "demo", f"takeover-{len(course.taken) + 1}")
     course.wrong += [str(row.error) for row in rows if row.error is not None]
     course.taken.append(rows)
 
 
-def _windows(opened: Opened, spark: str, course: Course, seconds: float) -> None:
+def _windows(opened: Opened, spark: str, course: TakeoverRun, seconds: float) -> None:
     """At least one window, and others until the time is up."""
     from airmirror.on_spark.windows import run_judged
 
@@ -224,7 +224,7 @@ def _ours(opened: Opened) -> dict[TopicPartition, list[tuple[int, int]]]:
     return found
 
 
-def doubts(course: Course) -> Iterator[str]:
+def doubts(course: TakeoverRun) -> Iterator[str]:
     """Yield the reasons why nothing is proven: each record that was produced is on the target, and twice only where
     MirrorMaker 2 was killed."""
     yield from course.wrong
@@ -253,11 +253,11 @@ def _twice(row: ComparedLogs) -> list[Difference]:
     return [each for each in row.differences if each.kind is Kind.TWICE]
 
 
-def _shown(course: Course) -> list[RenderableType]:
+def _shown(course: TakeoverRun) -> list[RenderableType]:
     return [_table(course), *summary(course)]
 
 
-def _table(course: Course) -> RenderableType:
+def _table(course: TakeoverRun) -> RenderableType:
     columns = ("produced", "on the target, in order", "copied twice by MirrorMaker 2")
     cells: list[list[Cell]] = []
     for topic, count in course.produced.items():
@@ -268,7 +268,7 @@ def _table(course: Course) -> RenderableType:
     return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
 
 
-def summary(course: Course) -> Iterator[str]:
+def summary(course: TakeoverRun) -> Iterator[str]:
     """Yield what was done, and each run of records that MirrorMaker 2 has copied twice."""
     recognised = sum(row.copied for rows in course.taken for row in rows)
     yield (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airmirror_local.demo.failover import Course, doubts, summary
+from airmirror_local.demo.failover import FailoverRun, doubts, summary
 from support import ROOT
 
 CROSSED, NEVER = "tills.east-2", "tills.east-4"  # records of `orders`: tills write there with every second one
@@ -29,8 +29,10 @@ GOOD: dict[str, Any] = {
 
 
 def test_everything_is_there_and_what_was_read_twice_before_the_failover_is_no_doubt() -> None:
-    assert list(doubts(Course(**GOOD))) == []
-    assert "4 records were acknowledged" in summary(Course(**GOOD)) and "1 record that never" in summary(Course(**GOOD))
+    assert list(doubts(FailoverRun(**GOOD))) == []
+    assert "4 records were acknowledged" in summary(FailoverRun(**GOOD)) and "1 record that never" in summary(
+        FailoverRun(**GOOD)
+    )
 
 
 WRONG: dict[str, Callable[[], dict[str, Any]]] = {
@@ -59,7 +61,7 @@ WRONG: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("doubt", WRONG)
 def test_what_is_not_proven_is_said(doubt: str) -> None:
-    [found] = doubts(Course(**GOOD | WRONG[doubt]()))
+    [found] = doubts(FailoverRun(**GOOD | WRONG[doubt]()))
     assert doubt in found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airmirror_local.demo.migration import Course, doubts, summary
+from airmirror_local.demo.migration import MigrationRun, doubts, summary
 from airmirror_local.demo.shop import topic_of
 from support import ROOT
 
@@ -30,8 +30,8 @@ def test_a_value_tells_its_topic() -> None:
 
 
 def test_everything_is_there_and_was_read_once() -> None:
-    assert list(doubts(Course(**GOOD))) == []
-    assert "4 records were acknowledged" in summary(Course(**GOOD))
+    assert list(doubts(MigrationRun(**GOOD))) == []
+    assert "4 records were acknowledged" in summary(MigrationRun(**GOOD))
 
 
 WRONG: dict[str, Callable[[], dict[str, Any]]] = {
@@ -59,7 +59,7 @@ WRONG: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("doubt", WRONG)
 def test_what_is_not_proven_is_said(doubt: str) -> None:
-    [found] = doubts(Course(**GOOD | WRONG[doubt]()))
+    [found] = doubts(MigrationRun(**GOOD | WRONG[doubt]()))
     assert doubt in found
 
 

@@ -16,7 +16,7 @@ from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.takeover import Continued
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SourceCorrupt
-from airmirror_local.demo.takeover import Course, doubts, summary
+from airmirror_local.demo.takeover import TakeoverRun, doubts, summary
 from support import ROOT
 
 TWICE = Difference(Kind.TWICE, source_offset=5, target_offset=12, count=3)
@@ -51,7 +51,7 @@ GOOD: dict[str, Any] = {
 
 
 def test_everything_is_there_and_the_copies_made_twice_are_listed() -> None:
-    course = Course(**GOOD)
+    course = TakeoverRun(**GOOD)
     assert list(doubts(course)) == []
     told = list(summary(course))
     assert "2 windows copied 10 records" in told[0] and "12 records of MirrorMaker 2's" in told[0]
@@ -72,7 +72,7 @@ WRONG: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("doubt", WRONG)
 def test_what_is_not_proven_is_said(doubt: str) -> None:
-    [found] = doubts(Course(**GOOD | WRONG[doubt]()))
+    [found] = doubts(TakeoverRun(**GOOD | WRONG[doubt]()))
     assert doubt in found
 
 

@@ -16,7 +16,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import CoordinatorNotAvailable, Leader, Routes
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.config import Flow
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
@@ -25,7 +25,7 @@ from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavail
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence
 from airmirror.windows.errors import FenceStuck
-from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 from airmirror.windows.renewal import Renewal
@@ -364,7 +364,7 @@ def test_a_remote_topic_that_was_cut_and_has_grown_again(east: Broker, west: Bro
         appender.append([(other.encode_key(), other.encode_value())])
     [row] = flow.run().rows
     assert isinstance(row.error, TargetTruncated) and row.error.expected_end == second.target_end > row.error.end
-    [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+    [reset] = carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
     assert (reset.start, reset.lost_first, reset.lost_end) == (200, 100, 200)
     produce(east, flow.topic, records(10, 200))
     result = flow.run()
@@ -393,7 +393,7 @@ def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: py
     nothing: Any = None
     claim = Claim(window="w", event=ClaimEvent.RENEWED, owner="me", time_ms=0, lease_ms=0, slots=2)
     journal = Journal(a_flow("east"), nothing, InternalTopics("segments", "progress"), nothing)
-    granted = Granted(journal, nothing, Renewal(claim, lambda record: 0), 0)
+    granted = GrantedClaim(journal, nothing, Renewal(claim, lambda record: 0), 0)
     lacking = TopicPartition("east.orders", 1)
 
     def fence_first(_flow: Flow, _target: Routes, number: int) -> TransactionStuck | None:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.flows.reset import Order, carry_out, consider
+from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SourceDiverged, SourceTruncated, TopicRecreated
@@ -115,7 +115,7 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         assert end_offsets(three, flow.topic) == {0: 100}
         [row] = flow.run().rows
         assert type(row.error) is SourceTruncated and "truncated" in str(row.error)
-        accept = Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
+        accept = ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
         for more in range(3):  # shorter than what was copied, as long, longer
             produce(three, flow.topic, records(50, 1000 + 50 * more))
             result = flow.run()
@@ -193,7 +193,7 @@ def test_a_leader_with_a_suffix_that_nobody_else_had(
         produce(three, flow.topic, records(40, 300))
         [row] = flow.run().rows
         assert type(row.error) is SourceDiverged and "ends at offset 120 now" in str(row.error)
-        [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+        [reset] = carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
         assert (reset.start, reset.lost) == (100, 0)
         result = flow.run()
         assert result.is_verified and result.copied == 60

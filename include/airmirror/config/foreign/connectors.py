@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import CONNECTION, KEYS, Scope
+from airmirror.config.keys import CONNECTION, KEYS, KeyScope
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
@@ -133,7 +133,7 @@ def _progress(found: FoundSettings, flow: str, of_source: Connector) -> None:
 
 def _of_cluster(found: FoundSettings, flow: str, *, alias: str, key: str, value: Value) -> None:
     """A cluster's setting, at ``<alias>.``; at the flow where another flow has another."""
-    if key not in CONNECTION and not (key in KEYS and KEYS[key].scope is Scope.WORKER):
+    if key not in CONNECTION and not (key in KEYS and KEYS[key].scope is KeyScope.WORKER):
         found.notes.append(Problem(value.line, f"{alias}.{key}", "left out: no client of a connector reads it"))
     elif found.put(f"{alias}.{key}", value):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airmirror.config.keys import airmirror, clients, comparisons, connect, mirrormaker, moves
 from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
 from airmirror.config.keys.connect import FAMILIES
-from airmirror.config.keys.key import Key, Scope, Type, Use
+from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
 
 KEYS: dict[str, Key] = {key.name: key for key in (*mirrormaker.KEYS, *connect.KEYS, *airmirror.KEYS)}
 """Every key by name; client settings are not among them, see ROLES."""
@@ -40,7 +40,7 @@ __all__ = [
     "SECURITY",
     "SET_HERE",
     "Key",
-    "Scope",
-    "Type",
+    "KeyScope",
+    "KeyType",
     "Use",
 ]

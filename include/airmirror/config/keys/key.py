@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Type(StrEnum):
+class KeyType(StrEnum):
     """The types of Kafka's ConfigDef; lists are split on commas with the whitespace around them."""
 
     BOOLEAN = "boolean"
@@ -21,7 +21,7 @@ class Type(StrEnum):
     SAMPLE = "sample"  # ours: a share or a number of ranges
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """The places where a key is read. The later level wins: top level, then ``<cluster>.``, then ``<source>-><target>.``"""
 
     DEPLOYMENT = "at the top level"
@@ -47,10 +47,10 @@ class Key:
     """One row of the table of keys. ``default`` is as it would be written in the file; None where there is none."""
 
     name: str
-    type: Type
+    type: KeyType
     default: str | None
     doc: str
-    scope: Scope = Scope.FLOW
+    scope: KeyScope = KeyScope.FLOW
     use: Use = Use.USED
     reason: str = ""
     values: tuple[str, ...] = ()

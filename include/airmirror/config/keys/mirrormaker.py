@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import Key, Scope, Type, Use
+from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
 
 _EVERY_ROUND = "every round looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 
-CLUSTERS = Key("clusters", Type.LIST, None, "The aliases of the clusters.", Scope.DEPLOYMENT)
+CLUSTERS = Key("clusters", KeyType.LIST, None, "The aliases of the clusters.", KeyScope.DEPLOYMENT)
 
 _FLOWS = (
     CLUSTERS,
     Key(
         "config.providers",
-        Type.LIST,
+        KeyType.LIST,
         "",
         "Names of config providers, for ${name:path:key} in values.",
-        Scope.DEPLOYMENT,
+        KeyScope.DEPLOYMENT,
     ),
     Key(
         name="dedicated.mode.enable.internal.rest",
-        type=Type.BOOLEAN,
+        type=KeyType.BOOLEAN,
         default="false",
         doc="Whether the nodes of a dedicated MirrorMaker 2 talk to each other over REST.",
-        scope=Scope.DEPLOYMENT,
+        scope=KeyScope.DEPLOYMENT,
         use=Use.WITHOUT_EFFECT,
         reason="Airflow and Spark distribute the work",
     ),
-    Key("enabled", Type.BOOLEAN, "false", "Whether to replicate source->target.", Scope.FLOW_ONLY),
-    Key("bootstrap.servers", Type.LIST, None, "The cluster's brokers to connect to first: host:port,…", Scope.CLUSTER),
+    Key("enabled", KeyType.BOOLEAN, "false", "Whether to replicate source->target.", KeyScope.FLOW_ONLY),
+    Key(
+        "bootstrap.servers",
+        KeyType.LIST,
+        None,
+        "The cluster's brokers to connect to first: host:port,…",
+        KeyScope.CLUSTER,
+    ),
     Key(
         "source.cluster.alias",
-        Type.STRING,
+        KeyType.STRING,
         None,
         "Alias of the source cluster.",
         use=Use.WITHOUT_EFFECT,
@@ -39,7 +45,7 @@ _FLOWS = (
     ),
     Key(
         "target.cluster.alias",
-        Type.STRING,
+        KeyType.STRING,
         None,
         "Alias of the target cluster.",
         use=Use.WITHOUT_EFFECT,
@@ -50,27 +56,29 @@ _FLOWS = (
 _NAMING = (
     Key(
         "replication.policy.class",
-        Type.CLASS,
+        KeyType.CLASS,
         "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
         "How remote topics are named: DefaultReplicationPolicy, IdentityReplicationPolicy or your own as module:Class.",
     ),
-    Key("replication.policy.separator", Type.STRING, ".", "Stands between alias and topic in a remote topic's name."),
+    Key(
+        "replication.policy.separator", KeyType.STRING, ".", "Stands between alias and topic in a remote topic's name."
+    ),
     Key(
         "replication.policy.internal.topic.separator.enabled",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "true",
         "Whether a custom separator is used in the names of the checkpoint and offset sync topics too.",
     ),
-    Key("topics", Type.LIST, ".*", "Topics to replicate: names and regular expressions."),
+    Key("topics", KeyType.LIST, ".*", "Topics to replicate: names and regular expressions."),
     Key(
         "topics.exclude",
-        Type.LIST,
+        KeyType.LIST,
         r"mm2.*\.internal, .*\.replica, __.*",
         "Topics not to replicate: names and regular expressions. Excludes win over includes.",
     ),
     Key(
         "topic.filter.class",
-        Type.CLASS,
+        KeyType.CLASS,
         "org.apache.kafka.connect.mirror.DefaultTopicFilter",
         "Selects topics to replicate.",
         use=Use.DEFAULT_ONLY,
@@ -78,7 +86,7 @@ _NAMING = (
     ),
     Key(
         "heartbeats.replication.enabled",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "true",
         "Replicate heartbeats topics though no filter names them.",
     ),
@@ -87,14 +95,14 @@ _NAMING = (
 _TOPICS = (
     Key(
         "replication.factor",
-        Type.INT,
+        KeyType.INT,
         "2",
         "Replication factor of new remote topics; -1 takes the target brokers' default.",
         minimum=-1,
     ),
     Key(
         "config.properties.exclude",
-        Type.LIST,
+        KeyType.LIST,
         "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
         "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, "
         "log.message.timestamp.after.max.ms, message.timestamp.type, "
@@ -103,71 +111,71 @@ _TOPICS = (
     ),
     Key(
         "use.defaults.from",
-        Type.STRING,
+        KeyType.STRING,
         "target",
         "Whose default topic configs a remote topic has.",
         values=("source", "target"),
     ),
     Key(
         "config.property.filter.class",
-        Type.CLASS,
+        KeyType.CLASS,
         "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
         "Selects topic configs to copy.",
         use=Use.DEFAULT_ONLY,
         reason=f"{_NO_JAVA}; select with config.properties.exclude",
     ),
-    Key("sync.topic.configs.enabled", Type.BOOLEAN, "true", "Keep remote topics' configs as the source's."),
+    Key("sync.topic.configs.enabled", KeyType.BOOLEAN, "true", "Keep remote topics' configs as the source's."),
     Key(
         "sync.topic.configs.interval.seconds",
-        Type.LONG,
+        KeyType.LONG,
         "600",
         "How often configs are copied while a window follows the log; every window does it first.",
     ),
-    Key("sync.topic.acls.enabled", Type.BOOLEAN, "true", "Give remote topics the ACLs of their topics' readers."),
+    Key("sync.topic.acls.enabled", KeyType.BOOLEAN, "true", "Give remote topics the ACLs of their topics' readers."),
     Key(
         "sync.topic.acls.interval.seconds",
-        Type.LONG,
+        KeyType.LONG,
         "600",
         "How often ACLs are copied while a window follows the log; every window does it first.",
     ),
     Key(
         "refresh.topics.enabled",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "true",
         "Whether to look for new topics and partitions; false: once a flow has replicated something it stays with what it "
         "has.",
     ),
     Key(
         "refresh.topics.interval.seconds",
-        Type.LONG,
+        KeyType.LONG,
         "600",
         "How often remote topics are compared while a window follows the log; every window does it first, and new topics and "
         "partitions are seen within seconds.",
     ),
     Key(
         "forwarding.admin.class",
-        Type.CLASS,
+        KeyType.CLASS,
         "org.apache.kafka.clients.admin.ForwardingAdmin",
         "Creates topics, partitions, configs and ACLs.",
         use=Use.DEFAULT_ONLY,
         reason=_NO_JAVA,
     ),
-    Key("admin.timeout.ms", Type.LONG, "60000", "How long an administrative task may take, in ms.", minimum=1),
+    Key("admin.timeout.ms", KeyType.LONG, "60000", "How long an administrative task may take, in ms.", minimum=1),
 )
 
 _OFFSETS = (
     Key(
         "offset-syncs.topic.location",
-        Type.STRING,
+        KeyType.STRING,
         "source",
         "The cluster that holds the offset syncs topic.",
         values=("source", "target"),
     ),
-    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Replication factor of the offset syncs topic."),
-    Key("emit.offset-syncs.enabled", Type.BOOLEAN, "true", "Whether to write offset syncs."),
+    Key("offset-syncs.topic.replication.factor", KeyType.SHORT, "3", "Replication factor of the offset syncs topic."),
+    Key("emit.offset-syncs.enabled", KeyType.BOOLEAN, "true", "Whether to write offset syncs."),
     Key(
         "offset.lag.max",
-        Type.LONG,
+        KeyType.LONG,
         "100",
         "How far, in records, a partition goes without an offset sync, within offset.syncs.per.window; translation by "
         "Airmirror is exact whatever it is.",
@@ -175,16 +183,16 @@ _OFFSETS = (
 )
 
 _GROUPS = (
-    Key("groups", Type.LIST, ".*", "Consumer groups to move: names and regular expressions."),
+    Key("groups", KeyType.LIST, ".*", "Consumer groups to move: names and regular expressions."),
     Key(
         "groups.exclude",
-        Type.LIST,
+        KeyType.LIST,
         "console-consumer-.*, connect-.*, __.*",
         "Consumer groups not to move. Excludes win over includes.",
     ),
     Key(
         "group.filter.class",
-        Type.CLASS,
+        KeyType.CLASS,
         "org.apache.kafka.connect.mirror.DefaultGroupFilter",
         "Selects consumer groups.",
         use=Use.DEFAULT_ONLY,
@@ -192,7 +200,7 @@ _GROUPS = (
     ),
     Key(
         "refresh.groups.enabled",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "true",
         "Whether to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
@@ -200,19 +208,19 @@ _GROUPS = (
     ),
     Key(
         "refresh.groups.interval.seconds",
-        Type.LONG,
+        KeyType.LONG,
         "600",
         "How often to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
         reason=_EVERY_ROUND,
     ),
-    Key("emit.checkpoints.enabled", Type.BOOLEAN, "true", "Whether to write checkpoints."),
-    Key("emit.checkpoints.interval.seconds", Type.LONG, "60", "How often checkpoints are written."),
-    Key("checkpoints.topic.replication.factor", Type.SHORT, "3", "Of the checkpoints topic."),
-    Key("sync.group.offsets.enabled", Type.BOOLEAN, "false", "Move idle groups on the target."),
+    Key("emit.checkpoints.enabled", KeyType.BOOLEAN, "true", "Whether to write checkpoints."),
+    Key("emit.checkpoints.interval.seconds", KeyType.LONG, "60", "How often checkpoints are written."),
+    Key("checkpoints.topic.replication.factor", KeyType.SHORT, "3", "Of the checkpoints topic."),
+    Key("sync.group.offsets.enabled", KeyType.BOOLEAN, "false", "Move idle groups on the target."),
     Key(
         "sync.group.offsets.interval.seconds",
-        Type.SECONDS,
+        KeyType.SECONDS,
         "60",
         "How often groups are moved: after a window, and while one follows the log. Fractions too, from half a second on.",
         minimum=0.5,
@@ -222,23 +230,23 @@ _GROUPS = (
 _HEARTBEATS = (
     Key(
         "emit.heartbeats.enabled",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "true",
         "Whether to write heartbeats to the target: for the flows that the file names, and for the way back of each.",
     ),
     Key(
         "emit.heartbeats.interval.seconds",
-        Type.LONG,
+        KeyType.LONG,
         "1",
         "How often heartbeats are written; 0 is as 1, less than 0 writes none.",
     ),
-    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Replication factor of the heartbeats topic."),
+    Key("heartbeats.topic.replication.factor", KeyType.SHORT, "3", "Replication factor of the heartbeats topic."),
 )
 
 _METRICS = (
     Key(
         "metric.reporters",
-        Type.LIST,
+        KeyType.LIST,
         "org.apache.kafka.common.metrics.JmxReporter",
         "Java classes that report metrics.",
         use=Use.WITHOUT_EFFECT,
@@ -246,7 +254,7 @@ _METRICS = (
     ),
     Key(
         "metric.names.formats",
-        Type.LIST,
+        KeyType.LIST,
         "legacy",
         "The names of MirrorMaker 2's metrics.",
         use=Use.WITHOUT_EFFECT,
@@ -254,7 +262,7 @@ _METRICS = (
     ),
     Key(
         "consumer.poll.timeout.ms",
-        Type.LONG,
+        KeyType.LONG,
         "1000",
         "How long a task polls the source cluster.",
         use=Use.WITHOUT_EFFECT,
@@ -263,23 +271,23 @@ _METRICS = (
 )
 
 
-def _gone(name: str, type_: Type, default: str, doc: str, now: str, use: Use = Use.DEFAULT_ONLY) -> Key:
+def _gone(name: str, type_: KeyType, default: str, doc: str, now: str, use: Use = Use.DEFAULT_ONLY) -> Key:
     return Key(name, type_, default, doc, use=use, reason=f"removed in Kafka 4.0; {now}")
 
 
 _GONE = (
-    _gone("topics.blacklist", Type.LIST, "", "Topics not to replicate.", "say topics.exclude"),
-    _gone("groups.blacklist", Type.LIST, "", "Consumer groups not to move.", "say groups.exclude"),
+    _gone("topics.blacklist", KeyType.LIST, "", "Topics not to replicate.", "say topics.exclude"),
+    _gone("groups.blacklist", KeyType.LIST, "", "Consumer groups not to move.", "say groups.exclude"),
     _gone(
         "config.properties.blacklist",
-        Type.LIST,
+        KeyType.LIST,
         "",
         "Topic configs that are not copied.",
         "say config.properties.exclude",
     ),
     _gone(
         name="use.incremental.alter.configs",
-        type_=Type.STRING,
+        type_=KeyType.STRING,
         default="required",
         doc="Whether only those configs of a topic are altered that differ.",
         now="configs are always altered incrementally",
@@ -287,7 +295,7 @@ _GONE = (
     ),
     _gone(
         name="add.source.alias.to.metrics",
-        type_=Type.BOOLEAN,
+        type_=KeyType.BOOLEAN,
         default="true",
         doc="Whether metrics name the source cluster.",
         now="metrics always name it",

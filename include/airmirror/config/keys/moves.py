@@ -2,58 +2,58 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import Key, Scope, Type
+from airmirror.config.keys.key import Key, KeyScope, KeyType
 
 KEYS = (
     Key(
         "topics",
-        Type.LIST,
+        KeyType.LIST,
         None,
         "The source's topics that move together: names and regular expressions; needed.",
-        Scope.MOVE,
+        KeyScope.MOVE,
     ),
     Key(
         "groups",
-        Type.LIST,
+        KeyType.LIST,
         None,
         "The consumer groups that move with them: names and regular expressions; not set: those that read the topics.",
-        Scope.MOVE,
+        KeyScope.MOVE,
     ),
     Key(
         "transactional.ids",
-        Type.LIST,
+        KeyType.LIST,
         None,
         "The transactional ids that write them: names and regular expressions; not set: those that are found.",
-        Scope.MOVE,
+        KeyScope.MOVE,
     ),
     Key(
         "principals",
-        Type.STRING,
+        KeyType.STRING,
         None,
         "The principals that may, separated by semicolons as in super.users (`User:ann;User:CN=app,O=shop`); not set: those "
         "that ACLs name.",
-        Scope.MOVE,
+        KeyScope.MOVE,
     ),
 )
 
 OF_FLOW = (
     Key(
         "move.quiet.ms",
-        Type.LONG,
+        KeyType.LONG,
         "5000",
         "How long no end offset of a move group's topics may move, and no transaction be open, until its producers have stopped.",
         minimum=0,
     ),
     Key(
         "move.soak.ms",
-        Type.LONG,
+        KeyType.LONG,
         "86400000",
         "How long after its producers were switched a move group can be finished: so long there is a way back.",
         minimum=0,
     ),
     Key(
         "move.fence",
-        Type.STRING,
+        KeyType.STRING,
         "none",
         "A fence around a move group's topics on the source when its producers are switched. acl: its principals are denied "
         "WRITE.",
@@ -61,32 +61,32 @@ OF_FLOW = (
     ),
     Key(
         "move.reverse",
-        Type.BOOLEAN,
+        KeyType.BOOLEAN,
         "false",
         "Before a move group's producers are switched, a migration arms the flow back: from the switch on, what is written on "
         "the target is copied back to the source, which stays usable.",
     ),
     Key(
         "move.rehearsal.schedule",
-        Type.SCHEDULE,
+        KeyType.SCHEDULE,
         None,
         "The schedule of the DAG rehearse_migration.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
         "triggered.",
     ),
     Key(
         "move.rehearsal.records",
-        Type.LONG,
+        KeyType.LONG,
         "10000",
         "The newest source offsets of each partition whose records a rehearsal of a migration compares on both clusters.",
         minimum=1,
     ),
     Key(
         "sync.topic.acls.mode",
-        Type.STRING,
+        KeyType.STRING,
         "readers",
         "migrate: a migration's step `mirror` copies what a move group's clients may, WRITE, groups and transactional ids "
         "included, and their users' quotas. readers: only who may read, as every window does.",
-        Scope.FLOW_ONLY,
+        KeyScope.FLOW_ONLY,
         values=("readers", "migrate"),
     ),
 )

@@ -34,7 +34,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class There:
+class PositionThere:
     """A position on the other cluster: its topic's name there, the next offset to read, and whether that is exact."""
 
     topic: str
@@ -42,7 +42,7 @@ class There:
     exact: bool = True
 
 
-Answers = Mapping[Position, There]
+Answers = Mapping[Position, PositionThere]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.failover.steps import Order
+    from airmirror.failover.steps import FailoverOrder
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
@@ -65,7 +65,7 @@ class FailoverStep(ApprovedStep):
         given = self.approved(context, PLAN, FAIL_OVER)
         self.step(context, order_of(context, by=given.by), given)
 
-    def step(self, context: Context, order: Order, given: Approval) -> None:
+    def step(self, context: Context, order: FailoverOrder, given: Approval) -> None:
         """Do the step. Raises AirmirrorError."""
         from airmirror.on_airflow.tasks.failover import do_step
 
@@ -78,7 +78,7 @@ class MoveGroups(FailoverStep):
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def step(self, context: Context, order: Order, given: Approval) -> None:
+    def step(self, context: Context, order: FailoverOrder, given: Approval) -> None:
         from airmirror.on_airflow.tasks.failover import finish
 
         finish(deployment(), self.flow, order, given.at, window_id(context), partial(setattr, self, "page"))
@@ -99,12 +99,12 @@ def options_of(context: Context) -> list[str]:
     return [TAKE_BACK if context["params"]["way"] == UNDO else FAIL_OVER, LEAVE]
 
 
-def order_of(context: Context, by: str) -> Order:
+def order_of(context: Context, by: str) -> FailoverOrder:
     """The order of the trigger form."""
-    from airmirror.failover.steps import Order
+    from airmirror.failover.steps import FailoverOrder
 
     given = context["params"]
-    return Order(
+    return FailoverOrder(
         given["way"], given["reason"], by, WAIT_SECONDS, inexact=bool(given["inexact"]), anyway=bool(given["anyway"])
     )
 

@@ -14,7 +14,7 @@ from airmirror.failover import steps
 from airmirror.failover.outcome import outcome_of
 from airmirror.failover.plan import failover_plan
 from airmirror.failover.shown import shown_outcome, shown_plan
-from airmirror.failover.steps import Order
+from airmirror.failover.steps import FailoverOrder
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
@@ -42,7 +42,7 @@ class FailoverIncomplete(AirmirrorError):
         return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
 
 
-def ask(deployment: Deployment, flow: str, order: Order) -> Question:
+def ask(deployment: Deployment, flow: str, order: FailoverOrder) -> Question:
     """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone."""
     with opened_flow(deployment, flow, Selection()) as opened:
         steps.check_way(opened, order)
@@ -51,7 +51,7 @@ def ask(deployment: Deployment, flow: str, order: Order) -> Question:
     return Question(f"{flow}: fail over ({order.way})? {found.headline}", question(found, order))
 
 
-def question(found: Document, order: Order) -> str:
+def question(found: Document, order: FailoverOrder) -> str:
     """Return the plan as Markdown. Every text that is not ours is escaped."""
     if order.way == "planned":
         does = "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
@@ -80,7 +80,7 @@ def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:
     log.info("%d positions of groups are put back, and flow %s is open.", len(found.groups), flow)
 
 
-def do_step(deployment: Deployment, flow: str, step: str, order: Order) -> None:
+def do_step(deployment: Deployment, flow: str, step: str, order: FailoverOrder) -> None:
     """Drain, of a planned failover, or close the flow. Raises SourceNotQuiet, NotDrained, GroupsNotExact, FlowBusy."""
     with opened_flow(deployment, flow, Selection()) as opened:
         when_free(opened.flow, lambda: STEPS[step](opened, order, phase))
@@ -89,7 +89,7 @@ def do_step(deployment: Deployment, flow: str, step: str, order: Order) -> None:
 
 
 def finish(
-    deployment: Deployment, flow: str, order: Order, begun: datetime, run: str, show: Callable[[Path], None]
+    deployment: Deployment, flow: str, order: FailoverOrder, begun: datetime, run: str, show: Callable[[Path], None]
 ) -> None:
     """Judge what is committed, of a disaster; move groups, write the report; ``show`` hears of its page.
 

@@ -38,7 +38,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.fence import end_window
-from airmirror.windows.findings import Finding, key_of
+from airmirror.windows.findings import GateRow, key_of
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import SegmentRecord
@@ -185,7 +185,7 @@ def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, 
         if record.source_start < judged_from.get(key_of(record), record.source_end)
     )
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
-    parts: Iterator[SegmentRecord | Finding] = chain(before, judged.findings)
+    parts: Iterator[SegmentRecord | GateRow] = chain(before, judged.findings)
     for part in parts:
         if part.copied:
             topics = part.topic, part.remote_topic
