@@ -33,8 +33,7 @@ from support.following import numbered
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
 from support.returns import THERE, there_and_back, write
-from support.topics import admin, create_topic, open_transaction, produce
-from support.topologies import delete_all_topics
+from support.topics import admin, create_topic, delete_all_topics, open_transaction, produce
 
 
 def acls_of(cluster: Broker, topic: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
-from support.topologies import delete_all_topics
+from support.topics import delete_all_topics
 
 
 @dataclass(frozen=True)

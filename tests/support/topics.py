@@ -113,6 +113,16 @@ def delete_topic(cluster: Cluster, name: str) -> None:
             assert name not in client.list_topics(timeout=SECONDS).topics
 
 
+def topics_of(cluster: Cluster) -> set[str]:
+    """All topics but Kafka's own."""
+    return {name for name in admin(cluster).list_topics(timeout=SECONDS).topics if not name.startswith("__")}
+
+
+def delete_all_topics(cluster: Cluster) -> None:
+    for name in topics_of(cluster):
+        delete_topic(cluster, name)
+
+
 def set_config(cluster: Cluster, topic: str, key: str, value: str | None) -> None:
     """Set a topic's config, or with None take the cluster's default again."""
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET

@@ -15,7 +15,7 @@ from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process
-from support.topics import SECONDS, Record, admin, bootstrap, delete_topic, read_all
+from support.topics import SECONDS, Record, bootstrap, read_all
 
 
 @dataclass(frozen=True)
@@ -96,21 +96,11 @@ def deploy(
     return Deployment(path, f"sqlite:///{directory / name}.db")
 
 
-def topics_of(cluster: Broker) -> set[str]:
-    """All topics but Kafka's own."""
-    return {name for name in admin(cluster).list_topics(timeout=SECONDS).topics if not name.startswith("__")}
-
-
 def internal_topics(*sources: str) -> set[str]:
     """What flows from these clusters keep on their target."""
     return {
         name for alias in sources for name in (f"mm2-offsets.{alias}.internal", f"airmirror-segments.{alias}.internal")
     }
-
-
-def delete_all_topics(cluster: Broker) -> None:
-    for name in topics_of(cluster):
-        delete_topic(cluster, name)
 
 
 def fresh_records(mark: str, count: int) -> list[Record]:

@@ -9,7 +9,8 @@ import pytest
 
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
-from support.topologies import Clusters, delete_all_topics
+from support.topics import delete_all_topics
+from support.topologies import Clusters
 
 
 @pytest.fixture(scope="package")

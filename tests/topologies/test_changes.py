@@ -14,8 +14,18 @@ from airmirror.flows.verification import compare_all
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.wire.mirrormaker import decode_offset_sync
-from support.topics import Record, admin, assert_mirrored, create_topic, delete_topic, end_offsets, produce, read_all
-from support.topologies import Clusters, Deployment, Window, deploy, fresh_records, internal_topics, topics_of
+from support.topics import (
+    Record,
+    admin,
+    assert_mirrored,
+    create_topic,
+    delete_topic,
+    end_offsets,
+    produce,
+    read_all,
+    topics_of,
+)
+from support.topologies import Clusters, Deployment, Window, deploy, fresh_records, internal_topics
 
 SYNCS = "mm2-offset-syncs.B.internal"
 

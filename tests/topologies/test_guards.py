@@ -12,8 +12,8 @@ from airmirror.topics.identity import AliasDiffers, AliasReused
 from airmirror.windows.errors import EqualClusterIds, SameCluster
 from airmirror.wire.segments import FlowIdentity
 from airmirror_local.proxy import start_proxy
-from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce
-from support.topologies import Clusters, Deployment, deploy, fresh_records, internal_topics, topics_of
+from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce, topics_of
+from support.topologies import Clusters, Deployment, deploy, fresh_records, internal_topics
 
 IDENTITY = "replication.policy.class = IdentityReplicationPolicy"
 ALL = ".*orders"
