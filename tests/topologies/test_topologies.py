@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import load
-from support.topics import assert_mirrored, create_topic, produce
+from support.topics import assert_mirrored, create_topic, produce, topics_of
 from support.topologies import (
     Clusters,
     Deployment,
@@ -17,7 +17,6 @@ from support.topologies import (
     fresh_records,
     internal_topics,
     read_by_pattern,
-    topics_of,
     values_by_partition,
 )
 
