@@ -22,7 +22,7 @@ from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
-from airmirror.on_airflow.tasks.plans import MOST_SHOWN, keep_document, log_findings, put_back_lines
+from airmirror.on_airflow.tasks.plans import MOST_SHOWN, keep_document, log_findings, put_back_lines, signer
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.document import Document
@@ -45,8 +45,9 @@ class FailbackIncomplete(AirmirrorError):
 def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
     """Return the question: what diverged, and what would return. Writes only the ledger.
 
-    Raises NoWayBack, SourceStillGone, NeverCrossed, ReturnRefused.
+    Raises NoWayBack, SourceStillGone, NeverCrossed, ReturnRefused, BadKey.
     """
+    signer(deployment)  # a key that is none is told before anything is done
     with opened_pair(deployment, flow) as pair:
         if over := steps.nothing_left(pair, order.topics):
             return Question(f"{flow} is open, and nothing returns", f"{escape(over)}.")

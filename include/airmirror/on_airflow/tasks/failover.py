@@ -20,7 +20,7 @@ from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
-from airmirror.on_airflow.tasks.plans import keep_document, log_findings, put_back_lines
+from airmirror.on_airflow.tasks.plans import keep_document, log_findings, put_back_lines, signer
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.document import Document
@@ -43,7 +43,8 @@ class FailoverIncomplete(AirmirrorError):
 
 
 def ask(deployment: Deployment, flow: str, order: FailoverOrder) -> Question:
-    """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone."""
+    """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone, BadKey."""
+    signer(deployment)  # a key that is none is told before anything is done
     with opened_flow(deployment, flow, Selection()) as opened:
         steps.check_way(opened, order)
         found = shown_plan(failover_plan(opened))
