@@ -179,6 +179,14 @@ def test_a_plan_is_written_over_signed_and_found_altered(tmp_path: Path) -> None
     assert not any(each.exists() for each in signatures), "they were of other contents"
 
 
+def test_a_plan_is_no_part_of_the_chain_of_evidence_beside_it(tmp_path: Path) -> None:
+    key = signer(pem(tmp_path / "key.pem"))
+    write_document(a_report(9), tmp_path / "plan", key)
+    file = written(tmp_path, "november", key)
+    write_document(a_report(10), tmp_path / "plan", key)
+    assert is_sound(file) and check(file).chain == (file,)
+
+
 def test_what_was_done_is_told_where_its_report_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ReportNotWritten, match=r"^It is done\. But the report can't be written"):
