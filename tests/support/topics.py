@@ -104,13 +104,14 @@ def place_on_node(cluster: BrokerCluster, name: str, partitions: int, node: Brok
     return name
 
 
-def delete_topic(cluster: Cluster, name: str) -> None:
-    """Delete a topic and wait until the cluster does not know it any more."""
+def delete_topic(cluster: Cluster, *names: str) -> None:
+    """Delete topics and wait until the cluster does not know them any more."""
     client = admin(cluster)
-    client.delete_topics([name])[name].result(SECONDS)
+    for deleted in client.delete_topics(list(names)).values():
+        deleted.result(SECONDS)
     for attempt in _patiently(AssertionError):
         with attempt:
-            assert name not in client.list_topics(timeout=SECONDS).topics
+            assert not client.list_topics(timeout=SECONDS).topics.keys() & set(names)
 
 
 def topics_of(cluster: Cluster) -> set[str]:
@@ -119,8 +120,8 @@ def topics_of(cluster: Cluster) -> set[str]:
 
 
 def delete_all_topics(cluster: Cluster) -> None:
-    for name in topics_of(cluster):
-        delete_topic(cluster, name)
+    if names := topics_of(cluster):
+        delete_topic(cluster, *names)
 
 
 def set_config(cluster: Cluster, topic: str, key: str, value: str | None) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from confluent_kafka import KafkaException
 
-from airmirror.clusters.admin.client import connect, describe, producer
+from airmirror.clusters.admin.client import connect, existing, producer
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
@@ -45,7 +45,7 @@ class RecordsNotWritten(AirmirrorError):
 def ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
     """Make a compacted topic of one partition where it is missing. Raises TopicCreationRefused."""
     admin = connect(cluster)
-    if topic not in describe(admin).topics:
+    if topic not in existing(admin, [topic]):
         for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], SECONDS).refused:
             raise refused
 

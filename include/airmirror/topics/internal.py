@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airmirror.clusters.admin.client import Admin, connect, describe
+from airmirror.clusters.admin.client import Admin, connect, existing
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound, patiently
@@ -46,8 +46,8 @@ def ensure_internal_topics(flow: Flow) -> None:
 
 
 def _make_missing(flow: Flow, admin: Admin, segments: str, progress: str) -> Collection[str]:
-    """Create what is not there of the two topics; return the topics that were there before."""
-    there = describe(admin).topics
+    """Create what is not there of the two topics; return which of the flow's internal topics were there before."""
+    there = existing(admin, [name for name in (segments, progress, dead_letter_topic(flow)) if name])
     replicas = flow.settings.offset_storage_replication_factor
     partitions = flow.settings.offset_storage_partitions
     missing = [
