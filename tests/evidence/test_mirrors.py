@@ -367,6 +367,6 @@ def test_a_cluster_that_does_not_answer_is_named_and_no_difference(east: Broker,
         where = ["--source", east.bootstrap, "--target", silent, "--topics", name]
         answer = CliRunner().invoke(app, ["compare", *where])
         other = CliRunner().invoke(app, ["compare", "--source", silent, "--target", east.bootstrap])
-    assert (answer.exit_code, other.exit_code) == (2, 2)
+    assert (answer.exit_code, other.exit_code) == (75, 75), "it may answer later"
     for side, said in (("target", answer.output), ("source", other.output)):
         assert f"cluster {side!r}" in said and silent in said and "can't be reached" in said

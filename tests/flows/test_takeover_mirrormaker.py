@@ -132,9 +132,9 @@ def test_one_that_is_exactly_once_and_was_killed_in_its_transaction(east: Broker
     with producing(flow, 2):
         with dedicated(flow, tmp_path, exactly_once) as process:
             await_records(west, flow.remote_topic, 200, process)
-            ends = sum(end_offsets(west, flow.remote_topic).values())
-            records = sum(map(len, read_all(west, flow.remote_topic, settled=False).values()))
             process.kill()
+        ends = sum(end_offsets(west, flow.remote_topic).values())
+        records = sum(map(len, read_all(west, flow.remote_topic, settled=False).values()))
         rows = taken_over(flow)
     assert records < ends, "its transactions have markers"
     assert flow.run().is_verified
