@@ -35,7 +35,7 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     ensure_internal_topics(flow)
     produce(west, remote, read_all(east, topic)[0][:70], partition=0)
     key = source_offset_key(command.alias, topic, 0)
-    with Appender(flow.target, progress_topic(command.alias), murmur2_partition(key, 25)) as appender:
+    with Appender(flow.target, progress_topic(command.alias), murmur2_partition(key, 3)) as appender:
         appender.append([(key, source_offset_value(59))])
     said = command("takeover", "plan")
     assert said.exit_code == 0 and f"{command.flow}: where it would continue" in said.stdout, said.output

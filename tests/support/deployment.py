@@ -25,6 +25,7 @@ class Deployment:
             f"{self.flow}.topics": topics,
             "replication.factor": "1",
             "offset.storage.replication.factor": "1",
+            "offset.storage.partitions": "3",
             "offset-syncs.topic.replication.factor": "1",
             "checkpoints.topic.replication.factor": "1",
         } | more

@@ -15,7 +15,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from support.topics import SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
+from support.topics import AT_ONCE, SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
 
 Protocol = Literal["classic", "consumer"]
 
@@ -32,7 +32,7 @@ def member(cluster: Cluster, group: str, topic: str, protocol: Protocol = "class
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 50,
+        "fetch.wait.max.ms": 5,
         "log_level": 0,
     }
     consumer = Consumer(settings if protocol == "consumer" else settings | {"session.timeout.ms": 6000})
@@ -41,7 +41,7 @@ def member(cluster: Cluster, group: str, topic: str, protocol: Protocol = "class
         consumer.subscribe([topic], on_assign=lambda _consumer, given: assigned.extend(given))
         first = []
         while not assigned:
-            message = consumer.poll(0.1)
+            message = consumer.poll(0.01)  # which returns late where partitions were given and no message is there
             if message is not None:
                 first.append(message)
         for message in first:  # read while it joined: from there again
@@ -122,7 +122,7 @@ def _positions(cluster: Cluster, group: str) -> list[TopicPartition]:
 
     By a consumer: librdkafka's admin client ends the process where the group's coordinator has just begun (its issue 5040).
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap(cluster), "group.id": group, "log_level": 0})
+    consumer = Consumer(AT_ONCE | {"bootstrap.servers": bootstrap(cluster), "group.id": group})
     try:
         for attempt in _patiently(KafkaException):
             with attempt:
@@ -142,7 +142,7 @@ def forget_group(cluster: Cluster, group: str) -> None:
 @contextmanager
 def held(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int], name: str) -> Iterator[Producer]:
     """Offsets of a group that the open transaction ``name`` holds; committed when the block ends."""
-    settings = {"bootstrap.servers": bootstrap(cluster), "log_level": 0}
+    settings = AT_ONCE | {"bootstrap.servers": bootstrap(cluster)}
     consumer, producer = Consumer(settings | {"group.id": group}), Producer(settings | {"transactional.id": name})
     try:
         producer.init_transactions(SECONDS)

@@ -35,6 +35,9 @@ from airmirror_local.brokers import Broker, BrokerCluster
 Cluster = Broker | BrokerCluster | str
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 SECONDS = 120.0
+# To all nodes at once: else a client looks every 50 ms whether a connection that it wants has come about. Not for what
+# fetches, which then waits for seconds at times.
+AT_ONCE: dict[str, str | int | bool] = {"enable.sparse.connections": False, "log_level": 0}
 SETTLE_SECONDS = 60.0
 
 
@@ -269,7 +272,7 @@ def read_all(
         reading = set(found)
         last_answer = time.monotonic()
         while reading:
-            messages = consumer.consume(10_000, timeout=0.05)  # returns early only when it has all 10,000
+            messages = consumer.consume(10_000, timeout=0.01)  # returns early only when it has all 10,000
             if messages:
                 last_answer = time.monotonic()
             silent = time.monotonic() - last_answer
@@ -325,14 +328,13 @@ def _producer(
     transactional: bool,
     idempotent: bool = False,
 ) -> Iterator[Producer]:
-    configuration: dict[str, str | int | bool] = {
+    configuration = AT_ONCE | {
         "bootstrap.servers": bootstrap(cluster),
         "compression.type": codec,
         "linger.ms": 20,
         "enable.idempotence": idempotent or transactional,
         "max.in.flight.requests.per.connection": 5 if idempotent or transactional else 1,  # in order
         "queue.buffering.max.messages": 1_000_000,
-        "log_level": 0,
     }
     if records_per_batch is not None:
         # Long enough that only full batches leave; flush sends the rest.
@@ -402,7 +404,7 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
 def _patiently(*errors: type[BaseException], seconds: float = SETTLE_SECONDS) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(errors),
-        wait=wait_fixed(0.05),
+        wait=wait_fixed(0.02),
         stop=stop_after_delay(seconds),
         reraise=True,
     )

@@ -5,17 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
+from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.admin.shared import SharedClient, drop, shared
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
 DELIVERY_SECONDS = 30
 STEP_SECONDS = 0.2
+# Not idempotent, which takes half a second to begin: a record that comes twice says the same twice.
+SETTINGS: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": False,
+    "linger.ms": 0,
+    "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
+}
 
 
 @dataclass(eq=False)
@@ -33,52 +43,49 @@ class AppendFailed(AirmirrorError):
 
 
 class Appender:
-    """A producer for one partition of one topic; a context manager. Thread-safe, as the producer is."""
+    """A producer for one partition of one topic; a context manager. Thread-safe, as the producer is.
+
+    The producer is shared: a new one takes a tenth of a second to find the leader.
+    """
 
     def __init__(self, cluster: Cluster, topic: str, partition: int = 0) -> None:
         self._cluster, self._topic, self._partition = cluster, topic, partition
-        self._complaints: list[KafkaError] = []
-        self._producer = producer(
-            cluster,
-            # Not idempotent, which takes half a second to begin: a record that comes twice says the same twice.
-            {
-                "acks": "all",
-                "enable.idempotence": False,
-                "linger.ms": 0,
-                "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
-                "error_cb": self._complaints.append,
-            },
-        )
+        found = shared(librdkafka_config(cluster, "producer") | SETTINGS, lambda: _new(cluster))
+        self._producer, self._complaints = found.client, found.complaints
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[int]:
         """Append (key, value) records, wait until all are taken, return their offsets. Raises AppendFailed, AccessDenied."""
-        offsets: list[int] = []
+        offsets: dict[int, int] = {}
         errors: list[KafkaError] = []
 
-        def delivered(error: KafkaError | None, message: Message) -> None:
+        def delivered(number: int, error: KafkaError | None, message: Message) -> None:
+            """Called in whichever thread polls."""
             if error is not None:
                 errors.append(error)
             else:
-                offsets.append(int(message.offset() or 0))
+                offsets[number] = int(message.offset() or 0)
 
         self._producer.poll(0)
         self._complaints.clear()  # what was wrong before may be mended
-        arguments: dict[str, Any] = {"partition": self._partition, "on_delivery": delivered}
+        where: dict[str, Any] = {"topic": self._topic, "partition": self._partition}
         try:
-            for key, value in records:
-                self._producer.produce(self._topic, key=key, value=value, **arguments)
+            for number, (key, value) in enumerate(records):
+                self._producer.produce(key=key, value=value, on_delivery=partial(delivered, number), **where)
                 self._producer.poll(0)
             until = time.monotonic() + DELIVERY_SECONDS
-            while (left := self._producer.flush(STEP_SECONDS)) and time.monotonic() < until:
+            while (left := len(records) - len(offsets) - len(errors)) and time.monotonic() < until:
+                self._producer.poll(STEP_SECONDS)  # not flush(), which waits for what others append too
                 if any(map(is_denial, self._complaints)):
                     self._producer.purge()  # librdkafka would go on trying to log in
                     self._producer.flush(STEP_SECONDS)
                     break
         except (KafkaException, BufferError) as error:
+            drop(self._producer)
             raise AppendFailed(self._cluster.alias, self._topic, str(error)) from error
         denied = next(filter(is_denial, (*errors, *self._complaints)), None)
         if not errors and not left:
-            return offsets
+            return [offsets[number] for number in range(len(records))]
+        drop(self._producer)
         if denied is not None:
             servers = ",".join(self._cluster.bootstrap_servers)
             raise AccessDenied(self._cluster.alias, servers, f"{denied.str()}: a record for {self._topic!r}")
@@ -91,4 +98,9 @@ class Appender:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._producer.flush(1)
+        """Leave the producer to others: each append has waited for its own records."""
+
+
+def _new(cluster: Cluster) -> SharedClient:
+    complaints: list[KafkaError] = []
+    return SharedClient(producer(cluster, SETTINGS | {"error_cb": complaints.append}), complaints)

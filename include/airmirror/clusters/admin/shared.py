@@ -1,4 +1,4 @@
-"""AdminClients that calls share: making one (threads, connections, a log-in) takes longer than most of what it is asked.
+"""Clients of librdkafka that calls share: making one (threads, connections, a log-in) takes longer than most of what it is asked.
 
 A client is shared for a minute at most, eight of them are kept, and none is used again once anything has gone wrong with it:
 the next call starts with a new one, without its complaints and without the growing pauses in which librdkafka would try again.
@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient
 
 SHARED_SECONDS = 60.0
 MOST = 8
@@ -26,9 +26,9 @@ _SALT = os.urandom(32)
 
 @dataclass(frozen=True, eq=False)
 class SharedClient:
-    """A client, what its connections have complained of, and when it was made."""
+    """A client (AdminClient, Producer), what its connections have complained of, and when it was made."""
 
-    client: AdminClient
+    client: Any
     complaints: list[KafkaError]
     made: float = field(default_factory=time.monotonic)
 
@@ -45,8 +45,8 @@ _lock = Lock()
 _clients: OrderedDict[bytes, SharedClient] = OrderedDict()
 
 
-def shared(settings: Mapping[str, str], make: Callable[[], SharedClient]) -> SharedClient:
-    """Return this process's client of these settings, else the one that ``make`` returns."""
+def shared(settings: Mapping[str, Any], make: Callable[[], SharedClient]) -> SharedClient:
+    """Return this process's client of these settings (which no client of another kind has), else the one of ``make``."""
     key = _key(settings)
     with _lock:
         for other in [other for other, each in _clients.items() if not each.is_good]:
@@ -60,20 +60,20 @@ def shared(settings: Mapping[str, str], make: Callable[[], SharedClient]) -> Sha
         return found
 
 
-def drop(client: AdminClient) -> None:
+def drop(client: object) -> None:
     """Let no further call use a client."""
     with _lock:
         for key in [key for key, each in _clients.items() if each.client is client]:
             del _clients[key]
 
 
-def _key(settings: Mapping[str, str]) -> bytes:
+def _key(settings: Mapping[str, Any]) -> bytes:
     """What tells settings from others, without telling them; a file that was written again is another."""
     said = [(name, value, _written(name, value)) for name, value in sorted(settings.items())]
     return hmac.digest(_SALT, repr(said).encode(), "sha256")
 
 
-def _written(name: str, value: str) -> tuple[int, ...]:
+def _written(name: str, value: Any) -> tuple[int, ...]:
     if not name.endswith(".location"):
         return ()
     try:
