@@ -46,7 +46,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 # Folders and files whose tests share servers that are dear: they run in one process. Those with the most work come first.
 TOGETHER = {
-    "airflow and spark": ("on_airflow/", "on_spark/", "windows/test_security.py"),
+    "airflow and spark": (
+        "on_airflow/",
+        "on_spark/",
+        "windows/test_security.py",
+        "airmirror_local/test_spark_connect.py",
+    ),
     "apart": (
         "failback/",
         "cli/test_failback.py",

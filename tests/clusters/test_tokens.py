@@ -66,7 +66,7 @@ def endpoint(answer) -> Iterator[tuple[str, list[str]]]:  # type: ignore[no-unty
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))  # it looks so often whether it is to end
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/token", shown

@@ -80,6 +80,11 @@ def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: 
     assert seen.errors == [] and seen.page.locator("img").count() == 0
 
 
+def look_again(page: Page) -> None:
+    """Have the page ask now, as it does when its tab is looked at again."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
     fill(ledger, int(time.time() * 1000))
     questions = Questions(refusal=f"not a respondent {HOSTILE}")
@@ -103,6 +108,7 @@ def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: 
         given = {"chosen_options": ["Let it pass"], "params_input": {"reason": "known since Monday"}}
         assert questions.answers == [("incident__1", given)]
         questions.ask(ledger, "incident__2", [["orders", 1, 20]])
+        look_again(seen.page)
         expect(form).to_contain_text("None of it is held at these offsets any more")
     assert seen.errors == []
 
@@ -144,18 +150,15 @@ def test_a_number_that_changes_is_shown_without_a_reload_and_one_that_does_not_c
     fill(ledger, now)
     codes: list[int] = []
     seen.page.on("response", lambda answer: codes.append(answer.status) if "/api/" in answer.url else None)
+    seen.page.clock.install()
     open_page(seen.page, url)
     expect(seen.page.get_by_role("link", name="2", exact=True)).to_be_visible()
     with seen.page.expect_response(lambda answer: "/api/overview" in answer.url and answer.status == 304):
-        pass
+        seen.page.clock.fast_forward(5_000)
     assert codes[0] == 200 and set(codes) == {200, 304}, "one request each five seconds, answered with nothing"
     ledger.flow("east->west").note_standings([Standing("orders", 0, "east.orders", 1000, 1777)])
+    seen.page.clock.fast_forward(5_000)
     expect(seen.page.locator("tbody")).to_contain_text("777 records")
-
-
-def look_again(page: Page) -> None:
-    """Have the page ask now, as it does when its tab is looked at again."""
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_an_old_answer_stays_and_is_called_old(

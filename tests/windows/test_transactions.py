@@ -102,7 +102,7 @@ def test_a_target_that_takes_longer_for_a_fetch_than_a_transaction_may_last(
         monkeypatch.setattr(merging, many, 1_000_000)
     settings = {"producer.transaction.timeout.ms": "1000", "window.commit.bytes": "1000000"}
     flow = filled(east, west, tmp_path, 0, settings=settings, through=west_proxy.bootstrap)
-    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 50)) for n in range(350)], records_per_batch=1)
+    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 50)) for n in range(230)], records_per_batch=1)
 
     def slowly(slots: Sequence[Slot]) -> list[SlotResult]:
         def slow(exchange: Exchange, frame: bytes) -> bytes:
@@ -116,7 +116,7 @@ def test_a_target_that_takes_longer_for_a_fetch_than_a_transaction_may_last(
     result = flow.run(slowly)
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert result.phases["copy"] > 2 * 1.0, "it was not slow"
-    assert flow.assert_equal() == 450
+    assert flow.assert_equal() == 330
 
 
 def test_a_target_that_allows_shorter_transactions_only(east: Broker, west: Broker, tmp_path: Path) -> None:

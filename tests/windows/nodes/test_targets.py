@@ -13,17 +13,19 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.clusters.protocol.routes import CoordinatorNotAvailable, Leader, Routes
-from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.routes import CoordinatorNotAvailable, Leader, LeaderNotAvailable, Routes
+from airmirror.clusters.protocol.transactions import COMMITTING, TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Flow
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.partitions import TopicPartition
+from airmirror.slot import attempts
 from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
 from airmirror.slot.intake import Intake
-from airmirror.windows import fence
+from airmirror.windows import fence, targets
 from airmirror.windows.errors import FenceStuck
 from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.index import InternalTopics
@@ -81,12 +83,19 @@ def fill(flow: Mirror, start: int) -> None:
         produce(flow.source, flow.topic, records(100, start), partition=partition, records_per_batch=10)
 
 
+@pytest.fixture
+def short_elections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for an election that does not end."""
+    for module in (attempts, targets):
+        monkeypatch.setattr(module, "LEADER_SECONDS", 0.2)
+
+
 def errors(result: WindowResult) -> dict[int, str]:
     return {row.partition: type(row.error).__name__ for row in result.rows if row.error is not None}
 
 
 def test_a_topic_with_too_few_replicas_in_sync_holds_up_no_other(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_elections: None
 ) -> None:
     """As a cluster tells it whose node is gone: here of a topic that has one replica."""
     name = f"orders-{uuid4().hex[:8]}"
@@ -201,6 +210,58 @@ def test_a_node_of_the_target_dies_in_mid_transaction(
     assert flow.assert_equal() == 4 * 200
 
 
+def test_a_commit_whose_marker_two_partitions_lack(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_elections: None
+) -> None:
+    """As a cluster tells of it whose node is gone, below: they are left out, and the id: the others go on, under another."""
+    flow = mirror(east, west, tmp_path, partitions=4, settings={"window.commit.bytes": "1000000"})
+    fill(flow, 0)
+    assert flow.run(slots=1).is_verified
+    fill(flow, 100)
+    name, lacking = transactional_id(flow.flow, 0), [TopicPartition(flow.remote_topic, number) for number in (1, 3)]
+    committed: list[str] = []
+    end, initialise, leader = TransactionalId.end, TransactionalId._initialise, Routes.leader
+
+    def without_an_answer(self: TransactionalId, commit: bool) -> None:
+        end(self, commit)
+        if commit and not committed:
+            committed.append(self.name)
+            raise BrokerUnreachable("west", west.bootstrap, "it hung up")
+
+    def busy(self: TransactionalId) -> None:
+        if self.name in committed:
+            raise TransactionBusy("west", self.name)
+        initialise(self)
+
+    def nobody(self: Routes, key: TopicPartition) -> Leader:
+        if committed and key in lacking:
+            raise LeaderNotAvailable("west", key, 5)
+        return leader(self, key)
+
+    numbers: list[int] = []
+
+    def noting(slots: Sequence[Slot]) -> list[SlotResult]:
+        numbers.extend(slot.number for slot in slots)
+        return in_this_process(slots)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TransactionalId, "end", without_an_answer)
+        broken.setattr(TransactionalId, "_initialise", busy)
+        broken.setattr(TransactionalId, "_describe", lambda self: (COMMITTING, lacking))
+        broken.setattr(Routes, "leader", nobody)
+        first = flow.run(noting, slots=1)
+        assert committed == [name] and errors(first) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+        assert all("it has no leader" in str(row.error) for row in first.rows if row.error)
+        fill(flow, 200)
+        second = flow.run(noting, slots=1)
+        assert errors(second) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+        assert [row.verified for row in second.rows if row.partition in (0, 2)] == [True, True]
+    assert flow.run(noting, slots=1).is_verified
+    assert numbers == [0, 1, 0]
+    assert flow.assert_equal() == 4 * 300
+
+
+@pytest.mark.long
 def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
