@@ -136,7 +136,7 @@ class FollowLoop(BackgroundThread):
         """Tell the slots to end where they are to."""
         if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
             return
-        log.info("Window %s ends before its time, and the next one goes on: %s.", self._window, why)
+        log.info("Window %s ends before its time, and the next one continues: %s.", self._window, why)
         granted.check()
         granted.end()
 
