@@ -64,7 +64,7 @@ class NoSuchTopic(AirmirrorError):
 
 @dataclass(eq=False)
 class StillReturning(AirmirrorError):
-    """Topics to open that return by the flow in the opposite direction: their records would go round for ever."""
+    """Topics to open that return by the reverse flow: their records would go round for ever."""
 
     flow: str
     topics: tuple[str, ...]
@@ -146,7 +146,7 @@ def reopen(
 
 
 def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, opens: bool = True) -> None:
-    """Raise StillReturning where ``topics`` (none: any) return by the flow in the opposite direction.
+    """Raise StillReturning where ``topics`` (none: any) return by the reverse flow.
 
     ``opens``: of whoever opens the flow; ReturnNotFinished where some have returned that it has no account of, as far as the
     source can be reached.

@@ -39,7 +39,7 @@ class Follow:
 
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
     ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
-    has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
+    has caught up, and whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
     judges where the partitions stand, with those of topics that are new: ``select`` names the flow's, ``topics`` what becomes of
     them.
     """

@@ -71,7 +71,7 @@ class Appender:
             until = time.monotonic() + DELIVERY_SECONDS
             while (left := self._producer.flush(STEP_SECONDS)) and time.monotonic() < until:
                 if any(map(is_denial, self._complaints)):
-                    self._producer.purge()  # librdkafka would go on trying to log in
+                    self._producer.purge()  # librdkafka would keep trying to log in
                     self._producer.flush(STEP_SECONDS)
                     break
         except (KafkaException, BufferError) as error:
