@@ -55,10 +55,7 @@ def compare(
     ] = "",
     local: Annotated[bool, typer.Option("--local", help="Compare in tasks of Spark in this process.")] = False,
     groups: Annotated[
-        str,
-        typer.Option(
-            help="Also report what these consumer groups would skip or read again after a move: names and Java patterns."
-        ),
+        str, typer.Option(help="What these groups would skip or read again if moved: names, Java patterns.")
     ] = "",
     source_alias: Annotated[
         str, typer.Option(help="The source's alias in MirrorMaker 2, to read its checkpoints for --groups.")
