@@ -24,6 +24,13 @@ PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
 RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
 # Words that engineers misread or never say. (Say: again; an operator, another writer; next to; this many; its own; after.)
 UNUSED = re.compile(r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow))\b", re.IGNORECASE)
+# Words that hide who acts, counted in what users read. (Say who does what; resumes at; replicated; the reverse flow.)
+ACTORLESS = re.compile(
+    r"\b(?:told|nobody|go(?:es)?\s+on|gone\s+on|stands|crossed|(?:way|flow)\s+back|opposite\s+(?:flow|direction))\b",
+    re.IGNORECASE,
+)
+PROCEDURES = {"runbooks", "cli", "on_airflow"}  # rooms whose messages are counted by themselves
+WITHOUT_ACTOR = {"pages": 70, "messages of procedures": 120, "other messages": 0}  # the most, by where they are
 TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 MANY = 6  # positional arguments from here on are counted
 # Functions that take any number of values: they have no names for them.
@@ -95,9 +102,26 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
         ),
         Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
         Figure("words that are not used", len(words), 0, tuple(words)),
+        *_without_actor(package, trees),
         Figure("names of public classes that are defined twice", len(doubles), 0, tuple(doubles)),
         Figure("commands in a module of another name", len(strangers), 0, tuple(strangers)),
         Figure("# fmt: skip", sum(skips.values()), 20),
+    ]
+
+
+def _without_actor(package: Path, trees: dict[Path, ast.Module]) -> list[Figure]:
+    """Count the words that hide who acts: in pages, in messages of procedures, and in all other messages."""
+    pages = [*sorted((package.parents[1] / "docs").glob("*.md")), package.parents[1] / "README.md"]
+    places: dict[str, list[str]] = {"pages": [], "messages of procedures": [], "other messages": []}
+    for page in pages:
+        places["pages"] += [f"{page.name}:{found}" for found in words_of_page(page.read_text())]
+    for file, tree in trees.items():
+        name = file.relative_to(package)
+        where = "messages of procedures" if name.parts[0] in PROCEDURES else "other messages"
+        places[where] += [f"{name}:{found}" for found in words_of_messages(tree)]
+    return [
+        Figure(f"words without an actor in {where}", len(found), WITHOUT_ACTOR[where], tuple(found))
+        for where, found in places.items()
     ]
 
 
@@ -109,6 +133,21 @@ def unused_words(source: str) -> list[str]:
         if token.type in TEXTS and " " in token.string
         for found in UNUSED.finditer(re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda code: "_" * len(code[0]), token.string))
     ]
+
+
+def words_of_messages(tree: ast.Module) -> Iterator[str]:
+    """Yield the words without an actor in a module's messages: line and word. Docstrings and single words are none."""
+    docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = {node for node in ast.walk(tree) if isinstance(node, ast.Constant) and " " in str(node.value)} - docs
+    for text in sorted(texts, key=lambda node: node.lineno):
+        yield from (f"{text.lineno}: {found[0]}" for found in ACTORLESS.finditer(str(text.value)))
+
+
+def words_of_page(page: str) -> Iterator[str]:
+    """Yield the words without an actor in a page's prose, its quoted output left out: line and word."""
+    prose = re.sub(r"^ *```.*?^ *```", lambda block: "\n" * block[0].count("\n"), page, flags=re.MULTILINE | re.DOTALL)
+    for found in ACTORLESS.finditer(prose):
+        yield f"{prose.count(chr(10), 0, found.start()) + 1}: {found[0]}"
 
 
 def defined_twice(trees: dict[Path, ast.Module]) -> Iterator[str]:

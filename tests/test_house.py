@@ -24,6 +24,16 @@ def test_names_and_quoted_code_are_not_words():
     )
 
 
+def test_words_without_an_actor_are_found_in_messages_alone():
+    source = '"""Told."""\nsaid = f"it goes on at {told}"\nby = "nobody"\nway_out = "the way  back"  # nobody\n'
+    assert list(house.words_of_messages(ast.parse(source))) == ["2: goes on", "4: way  back"]
+
+
+def test_words_without_an_actor_are_found_in_a_page_but_not_in_its_quotations():
+    page = "Nobody.\n\n```\nit goes on\n```\n\nIt goes\non.\n"
+    assert list(house.words_of_page(page)) == ["1: Nobody", "7: goes\non"]
+
+
 def test_a_command_whose_module_has_another_name_is_found():
     app, holds = typer.Typer(), typer.Typer()
     app.command("run-window")(run_window)

@@ -285,7 +285,7 @@ def test_a_group_stands_on_the_target_where_mirrormaker_s_checkpoint_says(
     told = Checkpoint(group, remote, 0, upstream=55, downstream=55)
     create_topic(west, f"{alias}.checkpoints.internal")
     produce(west, f"{alias}.checkpoints.internal", [Record(told.encode_value(), told.encode_key())], partition=0)
-    for more, by in ((("--source-alias", alias), "checkpoint"), ((), "nobody")):
+    for more, by in ((("--source-alias", alias), "checkpoint"), ((), "none")):
         answer = command(east, west, name, "--groups", group, "--json", *more)
         (move,) = json.loads(answer.output)["groups"]
         position, again = (55, 5) if by == "checkpoint" else (None, 0)

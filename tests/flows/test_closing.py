@@ -164,7 +164,7 @@ def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_
     prepared = prepare(with_new_ledger(flow, tmp_path))
     assert other not in prepared.topics and "closed by ada" in " ".join(prepared.refused)
     assert end_offsets(west, remote) == {0: 11}, "ten records and a marker"
-    with pytest.raises(NotClosed, match=f"closed are: {other}"):
+    with pytest.raises(NotClosed, match=f"closed topics: {other}"):
         reopen(flow.opened, (flow.topic,), **WHY)
     reopen(flow.opened, (other,), **WHY)
     assert flow.run().is_verified and assert_mirrored(east, other, west, remote) == 20

@@ -33,13 +33,13 @@ What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes
 commands have:
 """
 HEAD = ("| option | meaning |", "|---|---|")
-MANY = 5  # commands that have an option; it is told once
+MANY = 5  # commands that have an option; it is shown once
 TUNING = """# Tuning
 
 The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to set instead, and what it costs. A file that sets
 them stays valid: `airmirror config` says the same of each of its lines. `make docs` writes this page from the code.
 
-Most of the field's table has no counterpart here. Slots size their fetches by what the target takes, write every batch as they
+Most MirrorMaker 2 tuning keys are not needed. Slots size their fetches by what the target takes, write every batch as they
 read it, and share the partitions again in each window. What is left to decide: how many cores a flow may hold (`tasks.max`), how
 late records may be (`window.schedule`, `window.follow.ms`: [operations](operations.md#follow-the-log)), and how much of the line
 is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). Measure before and after:

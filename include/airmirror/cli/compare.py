@@ -54,7 +54,7 @@ def compare(
         typer.Option(help="Compare in tasks of this Spark Connect server, sc://HOST:PORT; by default in this process."),
     ] = "",
     local: Annotated[bool, typer.Option("--local", help="Compare in tasks of Spark in this process.")] = False,
-    groups: Annotated[str, typer.Option(help="Consumer groups to move in mind: names and Java patterns.")] = "",
+    groups: Annotated[str, typer.Option(help="What these groups would skip or read again: names, Java patterns.")] = "",
     source_alias: Annotated[
         str, typer.Option(help="The source's alias in MirrorMaker 2, to read its checkpoints for --groups.")
     ] = "",

@@ -47,8 +47,8 @@ Secrets = Annotated[
     typer.Option(
         "--secrets",
         envvar="AIRMIRROR_SECRETS",
-        help="A properties file that goes over the configuration's lines; of a cluster that it names, no Airflow connection "
-        f"is read. {LEDGER} may be in it too.",
+        help="A properties file that overrides the configuration. For clusters that it configures, Airflow connections are "
+        f"ignored. {LEDGER} may be in it too.",
     ),
 ]
 Expectations = Annotated[

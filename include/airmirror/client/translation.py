@@ -74,7 +74,7 @@ def _read(consumer: Consumer, topic: str, group: str, until: float, bootstrap: s
             elif failure.code() == KafkaError._PARTITION_EOF:
                 ended = True
             elif failure.code() in _PASSING:
-                said = failure.str()  # librdkafka goes on trying
+                said = failure.str()  # librdkafka keeps trying
             else:
                 raise CheckpointsNotRead(bootstrap, topic, position, failure.str())
     return found

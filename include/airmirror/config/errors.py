@@ -65,7 +65,7 @@ class UnknownComparison(AirmirrorError):
 
 @dataclass(eq=False)
 class FlowNotNamed(AirmirrorError):
-    """Nobody said which flow, and the configuration does not enable exactly one."""
+    """No flow was named, and the configuration does not enable exactly one."""
 
     path: str
     enabled: tuple[str, ...]

@@ -105,7 +105,7 @@ def connections_of(configuration: Configuration) -> dict[str, str]:
 
 
 def flows_of(configuration: Configuration, problems: Iterable[Problem]) -> set[str]:
-    """The flows that problems are of: a flow's own, those of a cluster, or all for what stands at the top level."""
+    """The flows that problems are of: a flow's own, those of a cluster, or all for a key at the top level."""
     found: set[str] = set()
     for problem in problems:
         at = place(problem.key, tuple(configuration.clusters))

@@ -26,7 +26,7 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> Configuratio
 
 
 def parse(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Configuration:
-    """The configuration in a text; ``name`` stands for its path in errors. Raises ConfigurationError."""
+    """The configuration in a text; ``name`` is its path in errors. Raises ConfigurationError."""
     found = _build(_given(text, name, overrides), name)
     if found.configuration is None or found.problems:
         raise ConfigurationError(name, found.problems)
@@ -47,7 +47,7 @@ def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
 
 
 def survey_of(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Survey:
-    """The same of a text; ``name`` stands for its path."""
+    """The same of a text; ``name`` is its path."""
     given = _given(text, name, overrides)
     found = _build(given, name)
     if found.problems:
@@ -126,7 +126,7 @@ def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:
 
 
 def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
-    """Errors and notes: keys nobody reads, values of the wrong kind."""
+    """Errors and notes: keys that nothing reads, values of the wrong kind."""
     placed = list(placed)
     errors: list[Problem] = []
     notes: list[Problem] = []

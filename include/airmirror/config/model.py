@@ -81,7 +81,7 @@ class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
     ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's. ``returns``:
-    topics that the flow in the opposite direction has brought to the source, and into which of the target they return.
+    topics that the reverse flow has brought to the source, and into which of the target they return.
     """
 
     source: Cluster
@@ -109,7 +109,7 @@ class Flow:
 
     @property
     def opposite(self) -> str:
-        """The name of the flow in the opposite direction."""
+        """The name of the reverse flow."""
         return f"{self.target.alias}->{self.source.alias}"
 
     @property
@@ -176,7 +176,7 @@ class Configuration:
         return self.flows[name]
 
     def has_way_back(self, flow: Flow) -> bool:
-        """Return whether the flow in the opposite direction is enabled: one that is only in the file replicates nothing."""
+        """Return whether the reverse flow is enabled: one that is only in the file replicates nothing."""
         return flow.opposite in {each.name for each in self.enabled}
 
     @property

@@ -11,8 +11,8 @@ from airmirror.config.resolve import flow
 def heartbeat_flows(configuration: Configuration) -> tuple[Flow, ...]:
     """The flows that emit heartbeats, whether enabled or not: those that the file names, and back from each.
 
-    The heartbeats of ``west->east`` are written to east, and ``east->west`` replicates them: so a flow needs the way back.
-    (MirrorMaker 2 emits between all pairs of clusters; no flow replicates, and nobody measures, what is left out here.)
+    The heartbeats of ``west->east`` are written to east, and ``east->west`` replicates them: so a flow needs the reverse flow.
+    (MirrorMaker 2 emits between all pairs of clusters; no flow replicates, and nothing measures, what is left out here.)
     """
     settings = placed(configuration)
     names = dict.fromkeys(configuration.flows)

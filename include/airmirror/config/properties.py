@@ -22,7 +22,7 @@ def read(path: Path) -> str:
 
 
 def overrides(path: Path | None) -> dict[str, str]:
-    """Keys and values of a file that go over the configuration's (``--secrets``). Raises ConfigurationError."""
+    """Keys and values of a file that override the configuration's (``--secrets``). Raises ConfigurationError."""
     return {} if path is None else {each.key: each.value for each in settings(read(path), str(path))}
 
 

@@ -69,7 +69,7 @@ def transform(settings: list[Setting]) -> tuple[list[Setting], list[Problem]]:
 def _replaced(value: str, providers: Mapping[str, Provider]) -> str:
     def fetch(reference: re.Match[str]) -> str:
         provider = providers.get(reference[1])
-        # As Kafka does: what looks like a reference to a provider nobody named is an ordinary value.
+        # As Kafka does: what looks like a reference to an unnamed provider is an ordinary value.
         return provider.get(reference[2] or "", reference[3]) if provider else reference[0]
 
     return _REFERENCE.sub(fetch, value)

@@ -64,7 +64,7 @@ def client_settings(alias: str, placed: Iterable[Placed], name: str = "", side: 
 
 
 def cluster(alias: str, placed: Iterable[Placed], name: str = "", side: str = "") -> Cluster:
-    """A cluster, as it stands in the file or as one side (``source``, ``target``) of a flow sees it."""
+    """A cluster, as it is in the file or as one side (``source``, ``target``) of a flow sees it."""
     properties = {
         # Kafka trims every value but passwords.
         property_: setting.value if is_secret(property_) else setting.value.strip()

@@ -69,7 +69,7 @@ THROUGHPUT = (
             "session.timeout.ms",
             "heartbeat.interval.ms",
         ),
-        "Slots are in no consumer group: they fetch from their partitions' leaders, and nobody takes partitions from them",
+        "Slots are in no consumer group: they fetch from their partitions' leaders, and no rebalance takes partitions from them",
     ),
     Advice(
         ("receive.buffer.bytes", "send.buffer.bytes"),
@@ -84,7 +84,7 @@ THROUGHPUT = (
     ),
     Advice(
         ("buffer.memory", "max.block.ms"),
-        "A slot goes on fetching only when what it fetched before is written and, but for two fetches, read back; nothing else "
+        "A slot fetches more only when what it fetched before is written and, but for two fetches, read back; nothing else "
         "is buffered",
     ),
     Advice(

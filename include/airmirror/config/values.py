@@ -9,7 +9,7 @@ from airmirror.config.keys import Key, KeyType, Use
 
 HIDDEN = "[hidden]"
 SOURCE = "<source>"
-"""Stands for the source cluster's alias in a key's default."""
+"""The placeholder of the source cluster's alias in a key's default."""
 
 _SECRET = re.compile(
     r"password|passphrase|secret|jaas\.config|private\.key|\.pem$|keystore\.(key|certificate\.chain)$"
@@ -17,7 +17,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 TOPIC = "{topic}"
-"""Stands for a source's topic in the name of its copy; ``{topic#east.}``: without that beginning, as in a shell."""
+"""The placeholder of a source's topic in the name of its copy; ``{topic#east.}``: without that beginning, as in a shell."""
 _TOPIC = re.compile(r"\{topic(?:#([^{}]+))?\}")
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)

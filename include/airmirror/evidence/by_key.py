@@ -22,7 +22,7 @@ NO_KEY = b"\0no key"
 
 
 def compare_by_key(source: Sequence[Log], target: Sequence[Log]) -> Findings:
-    """Records of every key in their order, counted by kind; offsets are not told. Raises what reading the logs raises."""
+    """Records of every key in their order, counted by kind; offsets are not named. Raises what reading the logs raises."""
     records = sum(log.end - log.start for log in (*source, *target))
     rounds = max(1, -(-records // AT_ONCE))
     found = Findings(keeps_offsets=False)

@@ -59,7 +59,7 @@ class Log:
         return offsets_with_patience(self.routes, [self.partition], time_ms)[self.partition]
 
     def _read(self, start: int | None, end: int | None) -> Iterator[tuple[Iterator[Records], Iterator[Records]]]:
-        """A response's records that count, and those of aborted transactions; what nobody takes is not decoded."""
+        """A response's records that count, and those of aborted transactions; what is not taken is not decoded."""
         first, last = self.start if start is None else start, self.end if end is None else end
         if first >= last:
             return

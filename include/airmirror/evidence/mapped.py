@@ -30,7 +30,7 @@ class Mapped:
         return map(Segment, self.source, self.target, self.counts)
 
     def add(self, source: Array, target: Array, counts: Array) -> None:
-        """Add runs by the offsets of their first records; the first of them may go on where the last one ends."""
+        """Add runs by the offsets of their first records; the first of them may continue where the last one ends."""
         if not len(counts) or self.is_cut:
             return
         if self.counts:

@@ -102,7 +102,7 @@ Execute = Callable[[Sequence[Part]], list[Findings]]
 
 
 def compare_part(here: Routes, there: Routes, view: View, part: Part) -> Findings:
-    """Compare one part; of a whole one what is late or compacted is told apart. Raises what reading the logs raises."""
+    """Compare one part; of a whole one what is late or compacted is separated. Raises what reading the logs raises."""
     source, target = (
         [each.log(routes, view) for each in side] for routes, side in ((here, part.source), (there, part.target))
     )

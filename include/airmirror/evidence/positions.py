@@ -77,7 +77,7 @@ def moves(
             remote = TopicPartition(row.remote_topic, key.partition)
             own = theirs.get(name, {}).get(remote)
             position = own.offset if own else checkpoints.get(remote, -1)
-            by = "committed" if own else ("checkpoint" if position >= 0 else "nobody")
+            by = "committed" if own else ("checkpoint" if position >= 0 else "none")
             skipped, again = _outcome(row.findings, committed.offset, position) if position >= 0 else (0, 0)
             found.append(ComparedPosition(name, *key, committed.offset, position, by, skipped, again))
     return found

@@ -21,7 +21,7 @@ class ComparedLogs:
 
     ``ranges``: of a sample, the offsets that were compared, ``(source start, source end, target start, target end)``; ``offsets``
     how many of ``of_offsets`` these are on the source; ``withheld``: further ones of both sides that open transactions keep
-    back, so that nobody knows whether they are equal. ``notes`` say how sure it is; ``error`` why it could not be compared.
+    back, so that it is not known whether they are equal. ``notes`` say how sure it is; ``error`` why it could not be compared.
     """
 
     topic: str
@@ -138,7 +138,7 @@ def _notes(asked: ComparisonRequest, work: Work, found: Findings) -> tuple[str, 
             notes.append(
                 f"{open_.given_up:,} records that are {name} so far were given up, since more than {open_.most:,} were open at "
                 "once: they are counted by their place; if the other side has them much later, or in another partition, it "
-                "is told as twice, extra or missing there"
+                "is counted as twice, extra or missing there"
             )
     if found.counts[Kind.LAGGING]:
         notes.append("lagging records come after all that the target has: they are still to come, or lost at its end")

@@ -1,1 +1,1 @@
-"""A flow as commands and tasks handle it: opened, prepared for a window, compared, asked where it stands."""
+"""A flow as commands and tasks handle it: opened, prepared for a window, compared, asked for its state."""

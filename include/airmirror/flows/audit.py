@@ -127,7 +127,7 @@ class NotReplicated(PartitionError):
 def ranges_of(
     opened: Opened, topics: Sequence[str], begin_ms: int, end_ms: int
 ) -> tuple[list[Range], list[PartitionUnavailable]]:
-    """The ranges of the source's partitions with records in the interval, and partitions that nobody leads now."""
+    """The ranges of the source's partitions with records in the interval, and partitions without a leader now."""
     flow = opened.flow
     with Routes(flow.source, f"airmirror|{flow.name}|audit") as source:
         source.refresh(topics)

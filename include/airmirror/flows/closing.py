@@ -1,8 +1,8 @@
-"""Closing a flow, or topics of it, and opening them, by records of who owns them: ``wire.owners``.
+"""Close a flow or some of its topics, so that no window of any deployment writes to them until they are opened again.
 
-They are committed under a claim of its own, which ends whatever window is at work, as a later window would, after a fence, and in
-a transaction that the next claim's fence would end (invariant B). So each window either came before, and commits nothing after
-them; or it claims later, fences, and finds them. Segments stay as they are.
+Both are records of who owns them (``wire.owners``). They are committed under a claim of its own, which ends any window that runs,
+as a later window would, after a fence, and in a transaction that the next claim's fence would end (invariant B). So each window
+either came before, and commits nothing after them; or it claims later, fences, and finds them. Segments stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 
 @dataclass(eq=False)
 class NotClosed(AirmirrorError):
-    """Topics to open that nobody has closed, or that only the whole flow keeps closed."""
+    """Topics to open that are not closed, or that only the whole flow keeps closed."""
 
     flow: str
     topics: tuple[str, ...]
@@ -48,7 +48,7 @@ class NotClosed(AirmirrorError):
         if WHOLE in self.closed:
             return f"flow {self.flow!r}: the whole flow is closed; open it: {open_command(self.flow)}"
         which = ", ".join(self.topics) or "the flow"
-        return f"flow {self.flow!r}: not closed: {which}; closed are: {', '.join(self.closed) or 'none'}"
+        return f"flow {self.flow!r}: not closed: {which} (closed topics: {', '.join(self.closed) or 'none'})"
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class NoSuchTopic(AirmirrorError):
 
 @dataclass(eq=False)
 class StillReturning(AirmirrorError):
-    """Topics to open that return by the flow in the opposite direction: their records would go round for ever."""
+    """Topics to open that return by the reverse flow: their records would go round for ever."""
 
     flow: str
     topics: tuple[str, ...]
@@ -103,8 +103,8 @@ def close(
 ) -> list[Ownership]:
     """Close a flow (no ``topics``), or some of its source's topics; what was closed, nothing where it was before.
 
-    Whatever window is at work ends as fenced; in any case nobody writes for the flow when this returns. Only the target is
-    asked. ``window``: the name of the claim; ``last``: asked when nobody writes any more, what it raises keeps the flow open;
+    Whatever window is at work ends as fenced; in any case no window writes for the flow when this returns. Only the target is
+    asked. ``window``: the name of the claim; ``last``: asked when no window writes any more, what it raises keeps the flow open;
     ``empty_too``: topics of which the flow has replicated nothing yet too, else they are taken for a mistake.
     Raises DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
     """
@@ -146,7 +146,7 @@ def reopen(
 
 
 def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, opens: bool = True) -> None:
-    """Raise StillReturning where ``topics`` (none: any) return by the flow in the opposite direction.
+    """Raise StillReturning where ``topics`` (none: any) return by the reverse flow.
 
     ``opens``: of whoever opens the flow; ReturnNotFinished where some have returned that it has no account of, as far as the
     source can be reached.

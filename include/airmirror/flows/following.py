@@ -74,7 +74,7 @@ def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
 
 @dataclass
 class Rounds:
-    """The rounds of a window that follows, in the order of ``names``. One that fails is told, stops no other, and waits as long
+    """The rounds of a window that follows, in the order of ``names``. One that fails is logged, stops no other, and waits as long
     as a judgement does."""
 
     opened: Opened

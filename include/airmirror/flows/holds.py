@@ -36,7 +36,7 @@ class NoSuchPartition(AirmirrorError):
 
 @dataclass(eq=False)
 class NotHeld(AirmirrorError):
-    """Partitions to release that nobody holds."""
+    """Partitions to release that are not held."""
 
     flow: str
     topic: str
@@ -143,7 +143,7 @@ def record(
 
 
 def check_decision(flow: str, reason: str, by: str) -> None:
-    """Raise DecisionIncomplete where nobody says who decides, or why."""
+    """Raise DecisionIncomplete where it is not said who decides, or why."""
     if not reason.strip():
         raise DecisionIncomplete(flow, "a reason")
     if not by.strip() or by == GATE:

@@ -1,7 +1,7 @@
 """Forgetting what is old: segment records (in the segment topic, and so in the ledger) and pages of gates and audits.
 
 A segment record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
-the newest of every partition, from which replication goes on (invariants A, C and F).
+the newest of every partition, from which replication continues (invariants A, C and F).
 """
 
 from __future__ import annotations

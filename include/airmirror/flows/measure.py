@@ -129,7 +129,7 @@ def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:
 
 @only_shown
 def measure_latency(opened: Opened) -> None:
-    """Note the end-to-end latency that heartbeats tell. What can't be measured is told, and fails nothing."""
+    """Note the end-to-end latency that heartbeats tell. What can't be measured is logged, and fails nothing."""
     try:
         found = latency.measure(opened.flow, opened.ledger)
     except AirmirrorError as error:

@@ -1,6 +1,6 @@
-"""Opening a flow again: its windows go on after what was rescued, which lies on the target already, in a topic of its own.
+"""Opening a flow again: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
 
-What never crossed while the flow was closed, and was not rescued, its next window copies.
+Its next window copies what was not replicated while the flow was closed, and not rescued.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def go_on_after_rescues(
         looked = [_after(mirror, facts, rescues) for facts in resetting.look(mirror, there, Choice.ACCEPT_LOSS)]
         found = [each for each in looked if each is not None]
         if found:
-            tell("going on after what was rescued")
+            tell("resuming after what was rescued")
             commit(mirror, granted, fence_around(granted, 1).numbers[0], found, by=by, reason=reason)
     return found
 

@@ -147,6 +147,6 @@ def _age(routes: Routes, key: TopicPartition, position: int, end: int | None) ->
         return 0.0
     try:
         record = next(read_records(routes, key, position, end, read_committed=False), None)
-    except FetchFailed:  # of one group's position: the others' are told all the same
+    except FetchFailed:  # of one group's position: the others' are shown all the same
         return None
     return max(0.0, time.time() - record.timestamp / 1000) if record else 0.0

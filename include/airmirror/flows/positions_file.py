@@ -94,7 +94,7 @@ def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position
 
 
 def _reasons(asked: Sequence[Position], found: dict[tuple[str, TopicPartition], GroupPosition]) -> list[str]:
-    """Name the positions that can't be told exactly: a group may read records again, whoever reads a file knows of nothing."""
+    """Name the positions that are not exact: a group may read records again, whoever reads a file does not expect it."""
     reasons = []
     for each in asked:
         row = found[each.place, each.key]

@@ -125,7 +125,7 @@ def guard(opened: Opened) -> Neighbours:
 def backfill_of(opened: Opened) -> Opened | None:
     """The second flow, for records before the first replicated offset (``backfill.into.suffix``).
 
-    Its source has an alias of its own, and so segment topic, progress and transactional ids. None: nobody wants it.
+    Its source has an alias of its own, and so segment topic, progress and transactional ids. None: it is not configured.
     """
     flow, suffix = opened.flow, opened.flow.settings.backfill_into_suffix
     if not suffix:
@@ -178,7 +178,7 @@ def topics_as_known(
 
 
 def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
-    """The ACLs to copy, without what keeps writers out of the source for a migration: they go on writing on the target."""
+    """The ACLs to copy, without what keeps writers out of the source for a migration: they still write on the target."""
     fenced = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(Fence)}
     return tuple(
         acl
@@ -264,7 +264,7 @@ def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:
 
 
 def _or_idle(flow: Flow, planned: TopicPlan) -> TopicPlan:
-    """The plan; one without topics says so: what stands by has nothing to replicate until an operator fails over to it."""
+    """The plan; one without topics says so: a standby has nothing to replicate until an operator fails over to it."""
     if planned.topics or planned.refused:
         return planned
     filters = f"topics = {', '.join(flow.topics)} without topics.exclude = {', '.join(flow.topics_exclude)}"

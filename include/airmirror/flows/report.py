@@ -53,7 +53,7 @@ class NothingToReport(AirmirrorError):
 def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> Document:
     """The report of what was committed within a time; ``by``: the gate's expectations. Nothing is written but the ledger.
 
-    Raises NothingToReport, TopicNotDescribed, and what the target raises; what the source keeps back is told in the report.
+    Raises NothingToReport, TopicNotDescribed, and what the target raises; what the source keeps back is in the report.
     """
     with record_of(opened) as record:
         found = told(record.ledger, opened.flow.source.alias, span)
@@ -172,7 +172,7 @@ def _report(
     more = [f"The ledger differs from the segment topic in {differ} rows; the topic counts."] if differ else []
     if taken_over:
         more.append(
-            f"{taken_over:,} records were copied by another tool before the flow began: nobody has compared them."
+            f"{taken_over:,} records were copied by another tool before the flow began: they were not compared."
         )
     if any(each.chosen[0].source_start > 0 for each in found) and span.first_ms is None:
         more.append("What lies before the first offset of a range: it was not copied, or its records are pruned.")

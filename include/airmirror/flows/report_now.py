@@ -30,7 +30,7 @@ class Now:
 
 
 def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
-    """The ends of logs. Raises nothing that a cluster answers: it is told."""
+    """The ends of logs. Raises nothing that a cluster answers: the report has it."""
     try:
         with Routes(cluster, "airmirror|report") as routes:
             missing = routes.refresh_existing({key.topic for key in keys})

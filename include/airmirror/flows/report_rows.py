@@ -51,7 +51,7 @@ class StatedRange:
 
     @property
     def taken_over(self) -> int:
-        """Records that another tool has copied before the flow began: nobody has compared them."""
+        """Records that another tool has copied before the flow began: they were not compared."""
         return sum(each.copied for each in self.chosen if is_taken_over(each))
 
     @property

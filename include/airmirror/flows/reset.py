@@ -1,4 +1,4 @@
-"""``airmirror reset`` and ``decide.…``: what a person decides about topics that can't go on, shown first, done on order only."""
+"""``airmirror reset`` and ``decide.…``: a person decides about topics that can't continue; shown first, done on order only."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def consider(opened: Opened, order: ResetOrder) -> list[Reset]:
 
 
 def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
-    """The partitions that can't go on by themselves, of ``topics`` or of all that were replicated. Raises NotOfTheFlow."""
+    """The partitions that can't continue by themselves, of ``topics`` or of all that were replicated. Raises NotOfTheFlow."""
     catch_up_ledger(opened)
     order = ResetOrder(
         tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.state().known})), (), Choice.ACCEPT_LOSS
@@ -113,7 +113,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = lambda phase: None
         resets = done(_decide(mirror, topics, order))
         starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
         _rewind(opened, topics, starts, granted.check, tell)
-        # What now can go on may still hold records that differ.
+        # What now can continue may still hold records that differ.
         resets += done(_losses(mirror, topics, order))
     catch_up_ledger(opened)
     return resets
@@ -124,12 +124,12 @@ def _check_returns(opened: Opened, order: ResetOrder) -> None:
     names = returns_of(opened.flow, opened.ledger)
     for topic in () if order.choice is Choice.ACCEPT_LOSS else order.topics:
         if topic in names:
-            way_out = f"--accept-loss goes on as it is; {end_return(opened.flow, names[topic])} ends its return"
+            way_out = f"--accept-loss continues its return; {end_return(opened.flow, names[topic])} ends its return"
             raise ResetNotPossible(topic, order.choice, f"it returns to {names[topic]}, the original topic; {way_out}")
 
 
 def replaced_identity(opened: Opened) -> FlowIdentity | None:
-    """The identity that stands in the way of the flow's own; None: there is none."""
+    """The identity that keeps out the flow's own; None: there is none."""
     around = look_around(opened.flow, opened.ledger)
     if around.own is None:
         return None
@@ -139,7 +139,7 @@ def replaced_identity(opened: Opened) -> FlowIdentity | None:
 
 
 def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda phase: None) -> FlowIdentity | None:
-    """Let the flow go on with internal topics that another alias or cluster has written; which it was.
+    """Let the flow continue with internal topics that another alias or cluster has written; which it was.
 
     What windows under the other names may have left open is fenced. Raises FlowBusy.
     """
@@ -209,7 +209,7 @@ def _rewind(
     held: Callable[[], None],
     tell: Tell,
 ) -> None:
-    """Offset syncs and checkpoints follow partitions that go on elsewhere, at a source and a target offset."""
+    """Offset syncs and checkpoints follow partitions that resume elsewhere, at a source and a target offset."""
     if starts:
         rewind_offset_syncs(opened.flow, opened.ledger, starts, held, tell)
         remote = {TopicPartition(topics[key.topic], key.partition): start for key, start in starts.items()}

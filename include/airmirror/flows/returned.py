@@ -57,7 +57,7 @@ def check_none_uncounted(
 
 
 def _is_uncounted(opposite: FlowLedger, last: SegmentRecord, own: SegmentRecord | None) -> bool:
-    """Return whether the flow in the opposite direction has copied more than the flow's own newest record accounts for."""
+    """Return whether the reverse flow has copied more than the flow's own newest record accounts for."""
     of_topic = own if own is not None and own.source_topic_id == last.target_topic_id else None
     end, start = (of_topic.source_end, of_topic.target_end) if of_topic else (0, 0)
     if last.target_end <= end:

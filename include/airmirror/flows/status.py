@@ -1,4 +1,4 @@
-"""``airmirror status``: where a flow stands."""
+"""``airmirror status``: the state of a flow."""
 
 from __future__ import annotations
 

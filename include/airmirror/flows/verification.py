@@ -61,7 +61,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     catch_up_ledger(opened)
     with Mirror.open(flow, ledger, "verify") as mirror:
         ends = _stable_ends(mirror.target, ledger.last_segments().values())
-        catch_up_ledger(opened)  # all that lies below the ends is told of now
+        catch_up_ledger(opened)  # all that lies below the ends is known now
         newest = {TopicPartition(*key): record for key, record in ledger.last_segments().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
         logs = look_at_logs(mirror, list(chosen.values()))
@@ -95,7 +95,7 @@ def _compared(
     end: int,
     resets: Collection[int],
 ) -> ComparedPartition:
-    """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to go on, so that
+    """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to resume, so that
     what the target holds before is accepted."""
     alias, key = logs.source.alias, TopicPartition(last.topic, last.partition)
     now = logs.source.topic_ids[last.topic]

@@ -42,7 +42,7 @@ class Answered:
 
 
 def note_question(engine: Engine, asked: PendingQuestion) -> bool:
-    """Note a question and forget its answer; whether it was asked before: Airflow goes on showing it as it was then, so that it
+    """Note a question and forget its answer; whether it was asked before: Airflow still shows it as it was then, so that it
     stays about the same."""
     own, key = approvals.c, {"flow": asked.flow, "run": asked.run, "task": asked.task}
     with writing(engine, asked.flow) as connection:

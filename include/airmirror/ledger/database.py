@@ -45,7 +45,7 @@ def connect(url: str) -> Engine:
 
 
 def shown(url: URL) -> str:
-    """The URL without its password, wherever it stands."""
+    """The URL without its password, wherever it is."""
     query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
 

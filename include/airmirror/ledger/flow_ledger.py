@@ -301,7 +301,7 @@ class FlowLedger:
             groups.replace_group_lags(connection, self.flow, rows)
 
     def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
-        """Return where partitions and the source's groups stood when they were last read, by topic, group and partition."""
+        """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""
         with self._reading() as connection:
             return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 

@@ -27,7 +27,7 @@ class GroupOffset:
     """A group's position in a source partition in one round, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
-    ``position``, ``on_target`` where the group stood on the target. Times in epoch milliseconds.
+    ``position``, ``on_target`` the group's position on the target. Times in epoch milliseconds.
     """
 
     group: str
@@ -49,7 +49,7 @@ class GroupLag:
     """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
-    ``again``: the records (offsets) before the position that it would read again on the other cluster, where it goes on at
+    ``again``: the records (offsets) before the position that it would read again on the other cluster, where it resumes at
     what is verified; ``again_ms`` how old the first of them was, 0 where there are none, None: not known. ``kind``: the
     group's, as its cluster lists it, None: not known.
     """

@@ -39,7 +39,7 @@ _FRESH: Row = {
     "earlier_bytes": None,
 }
 LONGEST_MS = 2**53  # of an age: times of records are their producers'
-EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is told from while something is verified
+EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is computed from while something is verified
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def count_verified(connection: Connection, flow: str) -> None:
 
 
 def _earlier(before: Row, now: Row) -> Row:
-    """The counters that a rate is told from: those ``before`` where what is kept is too old, the first ones where nothing is."""
+    """The counters of a rate: those ``before`` where what is kept is too old, the first ones where nothing is."""
     if before["earlier_ms"] is not None and now["verified_ms"] - before["earlier_ms"] < EARLIER_MS:
         return {}
     kept = before if before["verified_ms"] >= 0 else now

@@ -194,7 +194,7 @@ group_offsets = Table(
     Column("time_ms", BigInteger, nullable=False),
 )
 
-# Where the source's groups stood in what the flow replicates when they were last read, on ``cluster``; lags in records and
+# The positions of the source's groups in what the flow replicates when they were last read, on ``cluster``; lags in records and
 # milliseconds, null where the next record's time is not known; ``again``: what would be read again on the other cluster.
 group_lags = Table(
     "group_lags",
@@ -249,7 +249,7 @@ failures = Table(
     Column("error", Text, nullable=False),
 )
 
-# The numbers of a flow over time, for plots: what its windows and gates measured, when. Counters as they stood; lags are null
+# The numbers of a flow over time, for plots: what its windows and gates measured, when. Counters as they were; lags are null
 # where only a gate judged (and seconds where no time is known), latencies are of what was committed since the sample before.
 samples = Table(
     "samples",
@@ -275,7 +275,7 @@ approvals = Table(
     Column("scope", String(512), nullable=False),  # an answer takes the place of those of other runs in it
     Column("about", Text, nullable=False),  # what it is for, as JSON
     Column("asked_ms", BigInteger, nullable=False),
-    Column("option", Text),  # null, and all that follow: nobody has answered
+    Column("option", Text),  # null, and all that follow: no answer yet
     Column("reason", Text),
     Column("user", Text),
     Column("by", Text),

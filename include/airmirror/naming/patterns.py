@@ -166,7 +166,7 @@ def _property(pattern: str, position: int, inside: bool) -> tuple[str, int]:
 
 
 def _class(pattern: str, position: int) -> tuple[str, int]:
-    """A character class. In both languages a "]" that comes first stands for itself."""
+    """A character class. In both languages a "]" that comes first is itself."""
     start = position
     text = "[^" if pattern.startswith("[^", position) else "["
     first = position = position + len(text)

@@ -52,8 +52,8 @@ class CompilationFailed(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"the loops over records can't be compiled with {self.python}: {self.reason}; are numba and llvmlite there as "
-            "requirements-executor.txt of this release names them?"
+            f"the loops over records can't be compiled with {self.python}: {self.reason}; install the numba and "
+            "llvmlite versions of requirements-executor.txt"
         )
 
 

@@ -1,7 +1,7 @@
 """The loop over small batches in a fetched buffer, which numba compiles: only ``compiler`` imports this module.
 
 It finds and checks them, and decides by their headers what is to be copied. It stops before the first batch that is anything
-but ordinary, and changes nothing for it: ``batches.parse`` and the intake go on there one by one, and raise the errors.
+but ordinary, and changes nothing for it: ``batches.parse`` and the intake continue there one by one, and raise the errors.
 """
 
 from __future__ import annotations

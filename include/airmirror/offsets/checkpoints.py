@@ -1,7 +1,7 @@
-"""MirrorMaker 2's checkpoints: where groups stand on both clusters, for its tools and clients to read.
+"""MirrorMaker 2's checkpoints: positions of groups on both clusters, for its tools and clients to read.
 
 Never past the verified offset (invariant F). Written, as MirrorMaker 2 does (MirrorCheckpointTask.java), where there is
-none yet, where the group went back on the source, or where it went on on the target.
+none yet, where the group moved back on the source, or forward on the target.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def rewind_checkpoints(
     held: Callable[[], None],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> int:
-    """After a reset: tell where groups go on in remote partitions that no longer reach to their checkpoints; how many.
+    """After a reset: say where groups resume in remote partitions that no longer reach to their checkpoints; how many.
 
-    ``starts``: by remote partition the source offset that goes on, and the target offset where it will be. MirrorMaker 2's
+    ``starts``: by remote partition the source offset to resume at, and the target offset where it will be. MirrorMaker 2's
     rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim (``held``).
     Raises RecordsNotWritten, or a cluster's error.
     """

@@ -100,7 +100,7 @@ def sync_group_offsets(
 ) -> list[GroupOffset]:
     """Move the groups that can be moved; what became of every group and partition, also noted in the ledger.
 
-    ``only``: these groups, whatever ``groups`` says; ``under``: the session of a window that follows, told of what moves
+    ``only``: these groups, whatever ``groups`` says; ``under``: the session of a window that follows, which hears of what moves
     only. The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, or a cluster's error.
     """
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:

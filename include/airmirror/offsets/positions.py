@@ -239,7 +239,7 @@ def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
 
 
 def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:
-    """The way back of remote topics on the source that came from the target; None where nobody brought any.
+    """The reverse flow of remote topics on the source that came from the target; None where there are none.
 
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
     """

@@ -1,4 +1,4 @@
-"""Offset syncs as MirrorMaker 2 writes them, from verified segments, so that its tools can go on reading them.
+"""Offset syncs as MirrorMaker 2 writes them, from verified segments, so that its tools can still read them.
 
 Never past the verified offset (invariant F), and never below the last upstream offset that was written: on one that is,
 MirrorMaker 2's store forgets everything that it knows of the partition (OffsetSyncStore.java), which a reset is to bring
@@ -95,7 +95,7 @@ def rewind_offset_syncs(
     held: Callable[[], None],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> int:
-    """After a reset: tell where partitions go on (source and target offset), below what was told before; how many.
+    """After a reset: say where partitions resume (source and target offset), below what was written before; how many.
 
     Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim (``held``).
     Raises RecordsNotWritten, or a cluster's error.

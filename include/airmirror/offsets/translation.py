@@ -35,7 +35,7 @@ class Reason(StrEnum):
     AHEAD = "ahead on the target already"
     BEYOND_TARGET = "beyond the log end of the target"
     LAGGING = "held back by window.max.lag"
-    CLOSED = "its topic is closed: nobody moves groups there any more"
+    CLOSED = "its topic is closed: no window moves groups there any more"
     STREAMS_AHEAD = (
         "a streams group that the target does not have yet: on Kafka 4.2.0 its positions would break it (KAFKA-20254); "
         "streams.groups.ahead.allowed"

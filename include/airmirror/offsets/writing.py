@@ -96,14 +96,14 @@ def write_anew(
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
 
     The claim is of the name ``window``; the destination's transactional id is initialised before ``records`` is asked
-    again, so that nobody else can have written in between; what others did before, a reset too, is in the ledger then.
+    again, so that no other writer can have written in between; what others did before, a reset too, is in the ledger then.
     ``under``: a claim that is held already, and no other is taken. Raises FlowBusy, RecordsNotWritten, SlotFenced.
     """
     if not records():
         return 0
     if under is not None:
         return write(into, records, held=under.check, tell=tell)
-    ensure_internal_topics(into.flow)  # the way back of a flow may never have had anything to replicate
+    ensure_internal_topics(into.flow)  # a reverse flow may never have had anything to replicate
     with Journal.open(into.flow, ledger, into.purpose) as journal, claimed(journal, window, slots=0) as granted:
         journal.catch_up()
         return write(into, records, held=granted.check, tell=tell)

@@ -47,7 +47,7 @@ class LibraryAltered(AirmirrorError):
 
 @dataclass(eq=False)
 class SparkJobFailed(AirmirrorError):
-    """A Spark job that did not end well; what its slots committed counts, the next window goes on from there."""
+    """A Spark job that did not end well; what its slots committed counts, the next window continues from there."""
 
     transient: ClassVar[bool] = True
 
@@ -96,7 +96,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
         is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
         # Spark interrupts only what has begun: a job that it begins later is met by the next interruption.
         while not is_over.is_set():
-            with suppress(PySparkException):  # whoever waits for the job is told what is wrong with the server
+            with suppress(PySparkException):  # whoever waits for the job gets the server's error
                 spark.interruptTag(tag(flow))
             is_over.wait(AGAIN_SECONDS)
 

@@ -71,7 +71,7 @@ def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
     if not given.advance:
-        # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has told which it is.
+        # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has named it.
         known = given.expectations is not None and by.suites is not None
         return run(
             prepared,
@@ -109,7 +109,7 @@ def _check_settings(opened: Opened) -> None:
 
 
 class LedgerNotGiven(AirmirrorError):
-    """A job that was not told where the ledger is."""
+    """A job without the ledger's URL."""
 
     def __str__(self) -> str:
         return f"the ledger's URL is missing: set {LEDGER} in the environment, or in the file given by --secrets"
@@ -119,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="replicate_window.py", description=main.__doc__)
     parser.add_argument("--config", type=Path, required=True, help="the configuration, MirrorMaker 2's properties file")
     parser.add_argument("--flow", required=True, help="source->target")
-    parser.add_argument("--window", required=True, help="the window's id, made by whoever submits (invariant B)")
-    parser.add_argument("--secrets", type=Path, help=f"properties that go over the configuration's; {LEDGER} too")
+    parser.add_argument("--window", required=True, help="the window's id, made by whoever submits")
+    parser.add_argument("--secrets", type=Path, help=f"properties that override the configuration's; {LEDGER} too")
     parser.add_argument("--topics", default="", help="only these topics of the source, separated by commas")
     parser.add_argument("--partitions", default="", help="only these partition numbers, separated by commas")
     parser.add_argument("--verify", choices=("readback", "acks"), help="as configured by default")

@@ -1,4 +1,4 @@
-"""A deployment's secret, from which the ids of its Spark sessions come: nobody else can join one, or prepare it.
+"""A deployment's secret, from which the ids of its Spark sessions come: no other user can join one, or prepare it.
 
 ``AIRMIRROR_SPARK_SECRET`` in the environment of every process of the deployment; without it one of the user on this machine.
 """

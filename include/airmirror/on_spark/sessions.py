@@ -67,7 +67,7 @@ class SpeculationRefused(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            "spark.speculation is on: two attempts of a slot would fence each other without end (invariant B); "
+            "spark.speculation is on: two attempts of a slot would fence each other without end; "
             "set spark.speculation=false for the sessions of Airmirror"
         )
 
@@ -108,7 +108,7 @@ def in_session(url: str, session: UUID) -> str:
 
 
 def in_process() -> SparkSession:
-    """Spark with its driver in this process: as spark-submit was told, or else on all cores of this machine."""
+    """Spark with its driver in this process: as spark-submit says, or else on all cores of this machine."""
     # PySpark leaves this in the environment of whoever has used Spark Connect before, and of what they start.
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
     builder: Any = SparkSession.builder  # a class property, which type checkers do not see through
@@ -149,7 +149,7 @@ def parallelism(spark: SparkSession) -> int:
     found = most or max(cores, 1) * executors
     if found:
         return found
-    # What has registered so far; a Connect session is not told, so tasks.max says it there.
+    # What has registered so far; a Connect session does not know, so tasks.max says it there.
     return cores or 1 if _is_remote(spark) else int(spark.sparkContext.defaultParallelism)
 
 

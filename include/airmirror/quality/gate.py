@@ -53,7 +53,7 @@ def judge(
         try:
             context = context or _context()
             results = _validate(context, suite, chosen, window)
-        except Exception as error:  # whatever the library raises: what nobody has judged is held, and judged again
+        except Exception as error:  # whatever the library raises: what is not judged is held, and judged again
             log.exception("Suite %s of flow %s can't be evaluated.", suite.name, flow)
             for row in chosen:
                 reason = f"suite {suite.name} can't be evaluated: {type(error).__name__}: {error}"
@@ -155,7 +155,7 @@ def _missing(row: Row) -> list[str]:
 
 
 def _not_measured(rows: Sequence[Row]) -> list[str]:
-    """A warning where nobody has read the target, so that no expectation has anything to say of it."""
+    """A warning where the target was not read, so that no expectation has anything to say of it."""
     unread = [row for row in rows if any(row.get(column) is None for column in MEASURED)]
     if not unread:
         return []

@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, str] = {
 }
 
 KEY = ("topic", "partition")
-MEASURED = ("target_records", "digest_differences")  # null: not measured, which is not bad, but told
+MEASURED = ("target_records", "digest_differences")  # null: not measured, which is not bad, but shown
 NULLABLE = ("error", *MEASURED)
 
 

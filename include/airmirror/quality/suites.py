@@ -23,7 +23,7 @@ from airmirror.quality.rows import COLUMNS
 
 BUILT_IN = "replication.yaml"
 OWN = Path(__file__).with_name("expectations")  # the product's
-LAG = "lag"  # the name of the suite that window.max.lag.… stands for
+LAG = "lag"  # the name of the suite that window.max.lag.… makes
 SEVERITIES = ("critical", "warning", "info")
 SUITE_KEYS = ("name", "flows", "topics", "expectations")
 EXPECTATION_KEYS = ("type", "kwargs", "severity", "notes")

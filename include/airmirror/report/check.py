@@ -114,7 +114,7 @@ def _page(stored: Stored) -> str:
 
 
 def _twice(chain: list[Stored], there: list[Stored]) -> list[str]:
-    """Files that hold one and the same report: one of them stands where another report belongs."""
+    """Files that hold one and the same report: one of them is where another report belongs."""
     names = {each.sha256: sorted(other.file.name for other in there if other.sha256 == each.sha256) for each in chain}
     return [f"{' and '.join(equal)} are one and the same report" for equal in names.values() if len(equal) > 1]
 

@@ -50,7 +50,7 @@ class Section:
 class Document:
     """``kind``: what it is; ``headline``: the whole in a sentence or two, and ``is_good`` what it comes to.
 
-    ``numbers`` stand on the first page, in order. ``by`` and ``reason``: who carried it out, and why; empty of what nobody has.
+    ``numbers`` are on the first page, in order. ``by`` and ``reason``: who carried it out, and why; empty where nothing was.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The files of a document: NAME.html and NAME.json, with their signatures NAME.html.sig and NAME.json.sig.
 
 Evidence is never written over, and names the digest of the report before it in its directory, so that one that is removed is
-missed. What tells of a plan, or of a procedure, is written over what is there, and stands alone.
+missed. A plan, or the report of a procedure, replaces what is there, and is in no chain.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ TITLES = {
         "Partitions",
         "A topic is a named log of records; it is split into partitions, in each of which records have numbers, their offsets. "
         "The end of a range is not included. Every offset of the source is counted once: copied, control (a mark of a "
-        "transaction), aborted (its transaction was taken back), a hole (nobody has written it, or compaction took it), or lost.",
+        "transaction), aborted (its transaction was taken back), a hole (never written, or taken by compaction), or lost.",
     ),
     "windows": ("Windows", "A window is one run of replication."),
     "progress": ("Progress", ""),

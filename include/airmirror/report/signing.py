@@ -50,7 +50,7 @@ def signer(file: Path, password: str = "") -> Signer:
 
 
 def signer_of_pem(pem: bytes, name: str, password: str = "") -> Signer:
-    """The private key of a text; ``name`` stands for where it is. Raises BadKey."""
+    """The private key of a text; ``name`` says where it is. Raises BadKey."""
     try:
         key = load_pem_private_key(pem, password.encode() or None)
     except TypeError as error:  # a password where there is none to give, or none where there is

@@ -100,7 +100,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             if not attempts.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
                 _leave_out(attempts, bad.key, bad, bad.first_bad)
             elif late > 0 and bad.first_bad is not None:
-                attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
+                attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window continues
             if late > GRACE_SECONDS:
                 outcome = Outcome.CUT
                 break
@@ -108,7 +108,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             if not _leave_out_topic(slot, attempts, gone):
                 outcome = Outcome.FAILED
                 break
-        except TransactionStuck as stuck:  # the next window goes on with another id, without what takes no marker
+        except TransactionStuck as stuck:  # the next window continues with another id, without what takes no marker
             outcome, error = _leave_out_stuck(slot, attempts, stuck)
             break
         except AirmirrorError as fault:
@@ -234,7 +234,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
 
 
 def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[int, bool]:
-    """The end of a partition's copy, the planned one or where it is bad, and whether it goes on after that."""
+    """The end of a partition's copy, the planned one or where it is bad, and whether it continues after that."""
     bad = attempts.limits.get(partition.source)
     if bad is None:
         return partition.end, follows
@@ -242,7 +242,7 @@ def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[
 
 
 def _following(slot: Slot, attempts: _Attempts, claim: ClaimLog, intakes: Sequence[Intake]) -> Following:
-    """Let the partitions go on after their planned ends; not for long where others are to be taken in again."""
+    """Let the partitions continue after their planned ends; not for long where others are to be taken in again."""
     until = attempts.follow_until
     if any(error.transient for error in attempts.failed.values()):
         until = min(until, time.monotonic() + AGAIN_SECONDS)
@@ -279,7 +279,7 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
 def _usable(
     slot: Slot, source: Routes, target: Routes, attempts: _Attempts, partitions: Sequence[tuple[SlotPartition, int]]
 ) -> list[tuple[SlotPartition, int]]:
-    """Those of ``partitions`` that can go on now; each of the others is left out with its error, before anything is written."""
+    """Those of ``partitions`` that can continue now; the others are left out with their errors, before anything is written."""
     errors: dict[TopicPartition, AirmirrorError] = {}
     refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
     for partition, _ in partitions:
@@ -336,7 +336,7 @@ def _leave_out(attempts: _Attempts, key: TopicPartition, error: AirmirrorError, 
 
 
 def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> bool:
-    """Return whether the slot can go on without it: an internal topic is made again by the next window only."""
+    """Return whether the slot can continue without it: an internal topic is made again by the next window only."""
     found = False
     for partition in slot.partitions:
         name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic

@@ -71,7 +71,7 @@ class ClaimLog:
         """Raise TransactionFailed where another writer has committed segments since, so that what begins at ``starts`` does not
         follow. In an aggregate, where records of others are legal on the target, nothing else would show it.
 
-        What an open transaction hides is not waited for: a fence stands before all this.
+        What an open transaction hides is not waited for: a fence comes before all this.
         """
         end = max(self._segments_next, self._end(read_committed=True))
         for record in self._read(self._segments_next, end, read_committed=True):

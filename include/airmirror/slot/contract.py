@@ -58,7 +58,7 @@ class Slot:
     segment_topic: str
     partitions: tuple[SlotPartition, ...]
     slots: int = 1  # of the window
-    follow_ms: int = 0  # so long it goes on with what comes after the planned ends; 0: it ends there
+    follow_ms: int = 0  # so long it copies what comes after the planned ends; 0: it ends there
 
     @property
     def longest_ms(self) -> int:
@@ -97,7 +97,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class SlotResult:
-    """One row a partition: how it ended. What was copied is told by the segments, which are committed with the records."""
+    """One row a partition: how it ended. The segments say what was copied; they are committed with the records."""
 
     topic: str
     partition: int

@@ -103,7 +103,7 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], clai
 def begin_another(context: CopyContext, claim: ClaimLog) -> None:
     """Initialise, then look at the claim, before every further transaction too (invariant B).
 
-    A transaction that was committed and can't be ended in a partition is fenced by nobody: its producer must not go on.
+    A transaction that was committed and can't be ended in a partition is never fenced: its producer must not continue.
     """
     context.transaction.initialise()
     context.outbox.start_sequences_anew()

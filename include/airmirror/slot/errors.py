@@ -18,7 +18,7 @@ class PartitionError(AirmirrorError):
     topic: str
     partition: int
 
-    flow = ""  # source->target, for the commands of the message: no fact of the partition, so it is told by ``of_flow``
+    flow = ""  # source->target, for the commands of the message: no fact of the partition, so ``of_flow`` sets it
     end_return = ""  # the command that ends the return of its topic, by ``of_flow`` too; empty: it does not return
 
     @property
@@ -36,7 +36,7 @@ class PartitionError(AirmirrorError):
 
 
 def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
-    """The error itself, told whose it is where it meets its flow: from then on its commands run as printed."""
+    """The error itself, given its flow where it meets it: from then on its commands run as printed."""
     if isinstance(error, PartitionError):
         error.flow = flow.name
         into = flow.returns.get(error.topic)
@@ -209,7 +209,7 @@ class ForeignRecords(PartitionError):
     first: int
     last: int
 
-    writer = ""  # who of MirrorMaker 2 was seen, told by ``of_writer``
+    writer = ""  # who of MirrorMaker 2 was seen, set by ``of_writer``
 
     def __str__(self) -> str:
         return (
@@ -272,7 +272,7 @@ class PartitionUnavailable(PartitionError):
 
 @dataclass(eq=False)
 class PartitionFailed(PartitionError):
-    """A partition of a slot that could not go on, for a reason that does not pass by itself."""
+    """A partition of a slot that could not continue, for a reason that does not pass by itself."""
 
     reason: str
 

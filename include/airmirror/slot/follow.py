@@ -1,4 +1,4 @@
-"""Following: a slot that has reached the planned ends goes on with what comes, until its time is up or its driver ends it.
+"""Following: a slot that has reached the planned ends copies what comes, until its time is up or its driver ends it.
 
 It is the same copy, whose ends move. While nothing comes nothing is open.
 """

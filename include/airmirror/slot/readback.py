@@ -88,7 +88,7 @@ class ReadBack:
         self._bytes += expected.size
 
     def step(self, most: int) -> None:
-        """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot goes on.
+        """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot copies.
 
         Waits where more than ``most`` bytes (of a far target a multiple of it) are not compared yet. Raises what
         ``drain`` does.
@@ -140,7 +140,7 @@ class ReadBack:
             buffer, partitions = receive_fetch(self._routes, connection, version)
             for target, fetched in partitions.items():
                 if fetched.error in MOVED:
-                    # The transaction may well go on, but what was written must be found by the new leader first.
+                    # The transaction may well continue, but what was written must be found by the new leader first.
                     reason = f"{target} moved while it was read back: {error_name(fetched.error)}"
                     raise BrokerUnreachable(self._routes.alias, connection.broker, reason)
                 expected = self._expected.get(target)

@@ -1,6 +1,6 @@
 """The ACLs that remote topics should have, from those of their source topics.
 
-Readers of a topic may read its remote topic; nobody gains the right to change it, for that is the flow's alone.
+Readers of a topic may read its remote topic; no one gains the right to change it, for that is the flow's alone.
 MirrorMaker 2 (MirrorSourceConnector.targetAclBinding) keeps back WRITE only: there who administers the source may let
 anybody delete, or configure, the target's topics.
 """

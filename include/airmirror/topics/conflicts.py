@@ -65,8 +65,8 @@ def refusals(
 ) -> dict[str, str]:
     """Return why topics must not be replicated, by topic, with the way out.
 
-    ``there``: for each other source alias of interest, the topics that it has. Of topics that return the flow in the
-    opposite direction brings nothing back: it is closed.
+    ``there``: for each other source alias of interest, the topics that it has. Of topics that return the
+    reverse flow brings nothing back: it is closed.
     """
     reasons: dict[str, str] = {}
     writers = {} if flow.is_aggregate else other_writers(flow, topics, others)

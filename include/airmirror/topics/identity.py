@@ -198,7 +198,7 @@ def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> t
 
 
 def _nearness(flow: Flow, around: Neighbours) -> Callable[[Found], int]:
-    """The order in which others are looked at, a hundred of them at most: the flow back, whose topic no other has by name,
+    """The order in which others are looked at, a hundred of them at most: the reverse flow, whose topic no other has by name,
     then those between the same clusters, then all others. So no crowd of strangers hides a loop."""
     own = {around.source_id, around.target_id}
 

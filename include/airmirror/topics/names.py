@@ -93,7 +93,7 @@ def check(configuration: Configuration) -> None:
 def problems(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the problems that only the topics' rules find, with lines.
 
-    Patterns that can't be read, policies that can't be had, groups of an aggregate that nobody can move, suffixes that
+    Patterns that can't be read, policies that can't be had, groups of an aggregate that can't be moved, suffixes that
     make no names of topics, and triggers of windows that never wait.
     """
     found = {}
@@ -141,7 +141,7 @@ def _streams_problems(flow: Flow) -> Iterator[tuple[str, str]]:
         try:
             is_moved = TopicFilter(settings.groups, settings.groups_exclude).matches(application)
         except AirmirrorError:
-            return  # it is told of groups
+            return  # the check of groups says it
         if not is_moved:
             yield (
                 key,

@@ -19,7 +19,7 @@ CREATES, REFRESHES = "topic.creation.enable", "refresh.topics.enabled"
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is on a cluster; ``configs`` may be empty where nobody asks for them."""
+    """A topic as it is on a cluster; ``configs`` may be empty where they are not needed."""
 
     partitions: int
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class TopicPlan:
     """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs.
 
     ``differences``: by source topic, the configs that differ between it and its remote topic, to be changed or not.
-    ``acls``: to be created; ``acls_not_synced`` says why there can be none. ``configs_unknown``: nothing told which configs the
+    ``acls``: to be created; ``acls_not_synced`` says why there can be none. ``configs_unknown``: nothing said which configs the
     target has, so new topics may name others.
     """
 
@@ -191,7 +191,7 @@ def _unusable(remote: str, several: set[str]) -> str | None:
 
 
 def _collision(remote: str, taken: Mapping[str, str]) -> str | None:
-    """Kafka refuses a topic whose metrics could not be told from another's."""
+    """Kafka refuses a topic whose metrics would have the names of another's."""
     other = taken.get(_folded(remote))
     return f"the target has {other!r}, which differs in '.' and '_' only; exclude one of them" if other else None
 

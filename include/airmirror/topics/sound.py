@@ -1,4 +1,4 @@
-"""A configuration as far as it makes sense: flows that something is wrong with are left out, and that is told."""
+"""A configuration as far as it makes sense: flows that something is wrong with are left out, with a warning."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _unauthorized() -> HTTPException:
 
 
 def _token(conn_id: str) -> str:
-    """The password of a connection; empty, which nobody can send, where there is none."""
+    """The password of a connection; empty, which can't be sent, where there is none."""
     try:
         return Connection.get_connection_from_secrets(conn_id).password or ""
     except AirflowNotFoundException:

@@ -1,8 +1,8 @@
-"""A flow goes on after records that lie on both sides already, and were not copied by it: they returned, or were rescued.
+"""A flow resumes after records that lie on both sides already, and were not copied by it: they returned, or were rescued.
 
-What the flow in the opposite direction has copied is told by its segments; read backwards they are this flow's own account of
+Segments of the reverse flow say what it has copied; read backwards they are this flow's own account of
 those records, which are not copied back to where they came from (invariant G). The next gate compares them record by record
-(invariant F). Every other record of the range counts as lost: it lies on the source and never crossed (invariants C and E).
+(invariant F). Every other record of the range counts as lost: it lies on the source and was not replicated (invariants C and E).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from airmirror.windows.takeover import TakenOver
 from airmirror.wire.records import Array
 from airmirror.wire.segments import ResetRecord, Segment, SegmentRecord
 
-RETURN = "return"  # the choice that stands among a flow's resets
+RETURN = "return"  # the choice among a flow's resets
 MOST_RUNS = 50_000  # segments that one transaction commits, of as many partitions as they are: less than a megabyte
 OF_ACCOUNT = 20  # segments, which together are about as large as the other fields of a segment record
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """One partition, the part of its account that remains, and what is added to it: up to where the flow goes on.
+    """One partition, the part of its account that remains, and what is added to it: up to where the flow resumes.
 
     ``alone``: the offsets of records that the source holds there now and no flow has brought to the target, in order. What its
     retention has deleted by now is not among them, and counts as lost like them.
@@ -59,7 +59,7 @@ class Continuation:
 
     @property
     def end(self) -> int:
-        """The source offset to go on at."""
+        """The source offset to resume at."""
         return self.taken.end
 
     @property
@@ -85,8 +85,8 @@ def continue_after(
 ) -> Continuation:
     """The account of a partition's source offsets ``[start, end)``, after what is ``kept``; only the source is read.
 
-    ``opposite``: segment records of the flow in the opposite direction, in order; ``target_end``: where the remote log ends.
-    Accounts have the leader epochs of both logs, by which later windows tell that one was cut. Raises what reading a log does.
+    ``opposite``: segment records of the reverse flow, in order; ``target_end``: where the remote log ends.
+    Accounts have the leader epochs of both logs, by which later windows see that one was cut. Raises what reading a log does.
     """
     remote = {facts.key: (TopicPartition(facts.remote_topic, facts.partition), target_end)} if target_end > 0 else {}
     epochs = look_at_epochs(mirror, {facts.key: start}, remote)[facts.key]
@@ -221,7 +221,7 @@ class _Content:
         if self.compacted:
             account.holes = rest
         else:
-            account.lost += rest  # what retention has deleted before it crossed
+            account.lost += rest  # what retention has deleted before it was replicated
 
     def outside(self, accounts: Iterable[Account]) -> Array:
         """The offsets of records that no segment of the accounts maps."""
@@ -256,7 +256,7 @@ def _content(mirror: Mirror, key: TopicPartition, start: int, end: int) -> _Cont
 def _accounts(
     content: _Content, start: int, end: int, before: int, target_end: int, opposite: Iterable[SegmentRecord]
 ) -> Iterator[Account]:
-    """One for each record of the opposite flow, so that none has too many segments, and the last up to ``end``."""
+    """One for each record of the reverse flow, so that none has too many segments, and the last up to ``end``."""
     for record in opposite:
         runs = list(_backwards(record.segments, start, end))
         if not runs:
@@ -274,7 +274,7 @@ def _accounts(
 
 
 def _backwards(runs: Iterable[Segment], start: int, end: int) -> Iterator[Segment]:
-    """The runs of the flow in the opposite direction as this one has them, within its source offsets ``[start, end)``."""
+    """The runs of the reverse flow as this one has them, within its source offsets ``[start, end)``."""
     for run in runs:
         first, last = max(run.target_first, start), min(run.target_end, end)
         if first < last:

@@ -58,7 +58,7 @@ class Cursor:
         return self._records
 
     def take(self, count: int) -> Records:
-        """The first ``count`` of those ahead, and go on after them."""
+        """The first ``count`` of those ahead; the next call continues after them."""
         taken, self._records = self._records.slice(0, count), self._records.slice(count, len(self._records))
         return taken
 

@@ -46,7 +46,7 @@ def commit(granted: GrantedClaim, records: Records, number: int = 0) -> None:
 
 
 def progress_of(granted: GrantedClaim, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:
-    """MirrorMaker 2's progress of a partition that goes on at ``position``, and where it belongs; -1 deletes it."""
+    """MirrorMaker 2's progress of a partition that resumes at ``position``, and where it belongs; -1 deletes it."""
     return progress_record(_slot(granted), *key, position - 1 if position >= 0 else None)
 
 

@@ -55,7 +55,7 @@ class Ending:
         self._due = self._begun + self.topics.seconds
 
     def close(self) -> None:
-        """Wait for a look at topics that goes on: it uses the window's ledger."""
+        """Wait for a look at topics that is under way: it uses the window's ledger."""
         if self._looking is not None:
             self._looking.exception()
 

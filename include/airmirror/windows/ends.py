@@ -1,4 +1,4 @@
-"""A flow's two ends are two clusters: told by their ids, and by the addresses of their brokers where the ids are equal."""
+"""A flow's two ends are two clusters: recognised by their ids, and by the addresses of their brokers where the ids are equal."""
 
 from __future__ import annotations
 

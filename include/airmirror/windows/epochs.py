@@ -24,7 +24,7 @@ class Epochs:
     def noted(self, accounts: Iterable[Account]) -> tuple[Account, ...]:
         """Return the accounts with the epochs of what they end with on both sides.
 
-        On the target only where nothing was copied: an account that has one counts as read back, and nobody did.
+        On the target only where nothing was copied: an account that has one counts as read back, and it was not.
         """
         found = tuple(accounts)
         for account in found:

@@ -37,7 +37,7 @@ class ProgressDiffers(PartitionError):
     recorded: int
     position: int
 
-    writer = ""  # who of MirrorMaker 2 was seen, told by ``of_writer``
+    writer = ""  # who of MirrorMaker 2 was seen, set by ``of_writer``
 
     def __str__(self) -> str:
         where = f"{self.progress_topic} says that offset {self.recorded} was copied last"
@@ -156,7 +156,7 @@ def open_command(flow: str, topic: str = "") -> str:
 
 @dataclass(eq=False)
 class FlowClosed(AirmirrorError):
-    """A flow that a person has closed: nobody writes to its remote topics any more, whatever the configuration says."""
+    """A flow that a person has closed: no window writes to its remote topics any more, whatever the configuration says."""
 
     flow: str
     by: str
@@ -172,7 +172,7 @@ class FlowClosed(AirmirrorError):
 
 @dataclass(eq=False)
 class TopicClosed(PartitionError):
-    """A topic of a flow that a person has closed: nobody writes to its remote topic any more."""
+    """A topic of a flow that a person has closed: no window writes to its remote topic any more."""
 
     by: str
     since_ms: int
@@ -202,12 +202,12 @@ class ReturnOver(PartitionError):
 def returns_no_more(opposite: str) -> str:
     """Why a topic is not copied back, and the way out."""
     plan = command("failback", "plan", flow=opposite)
-    return f"its return is over, as far as flow {opposite!r} says; {plan} shows how it stands"
+    return f"its return is over, as far as flow {opposite!r} says; {plan} shows its state"
 
 
 @dataclass(eq=False)
 class FenceStuck(AirmirrorError):
-    """A transactional id of the flow that can't be fenced, so that nobody may write for the flow (invariant B)."""
+    """A transactional id of the flow that can't be fenced, so that no window may write for the flow (invariant B)."""
 
     transient: ClassVar[bool] = True
 

@@ -56,7 +56,7 @@ class GrantedClaim:
 
     @property
     def is_ending(self) -> bool:
-        """Return whether its slots were told to end."""
+        """Return whether its driver has ended its slots."""
         return self.claim.event is ClaimEvent.ENDING
 
     def end(self) -> None:
@@ -200,13 +200,13 @@ def fence_around(granted: GrantedClaim, most: int) -> Fenced:
 
     - Whether it was committed or aborted is decided, and every other partition, progress and segments say so already. Of
       the partitions that lack the marker, which are left out, segments tell the position too: nothing is unknown.
-    - Nobody writes under the id. As long as its end is not written, the coordinator lets nothing be added to another
+    - No producer writes under the id. As long as its end is not written, the coordinator lets nothing be added to another
       transaction of it; and a slot whose transaction was ended, either way, initialises and looks at the claim before it
       begins another (``slot.copy.begin_another``). When the marker is written at last, and a slot wakes that slept in
       between, it finds the claim of a later window.
     - A later window fences the id in its turn: claims keep the largest number.
 
-    Where the marker lacks in an internal topic, nobody knows the positions: there the whole flow waits. Raises what
+    Where the marker lacks in an internal topic, the positions are unknown: there the whole flow waits. Raises what
     ``fence`` does.
     """
     flow, target, topics = granted.journal.flow, granted.journal.target, granted.journal.topics

@@ -27,7 +27,7 @@ class GateRow:
     """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
 
     Counts are of source offsets, ``target_records`` of records that the target holds for them; it and ``digest_differences``
-    are None where nobody has read the target (``window.verify=acks``). ``lag_records`` is what the source has beyond
+    are None where the target was not read (``window.verify=acks``). ``lag_records`` is what the source has beyond
     ``source_end``, ``lag_seconds`` the age of the newest record copied where there is such a lag.
     """
 

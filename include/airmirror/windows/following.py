@@ -39,7 +39,7 @@ class Follow:
 
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
     ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
-    has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
+    has caught up, and whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
     judges where the partitions stand, with those of topics that are new: ``select`` names the flow's, ``topics`` what becomes of
     them.
     """
@@ -136,7 +136,7 @@ class FollowLoop(BackgroundThread):
         """Tell the slots to end where they are to."""
         if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
             return
-        log.info("Window %s ends before its time, and the next one goes on: %s.", self._window, why)
+        log.info("Window %s ends before its time, and the next one continues: %s.", self._window, why)
         granted.check()
         granted.end()
 

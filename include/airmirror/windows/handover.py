@@ -2,7 +2,7 @@
 
 Where a segment record says how far this flow has come, everything that the target holds after it is followed, record by
 record, in the source: it continues the segments without a gap (invariant C), what was copied twice is counted, and a record
-that was skipped, or is not the source's, is an error. Where MirrorMaker 2 never told its progress, its copies are followed
+that was skipped, or is not the source's, is an error. Where MirrorMaker 2 never wrote its progress, its copies are followed
 from their first record on. Else its progress is trusted, and its tail compared (``windows.takeover``).
 """
 
@@ -45,8 +45,8 @@ class CopiesSkipped(PartitionError):
         accept = ("continue after its copies, and record what is missing as lost", "--accept-loss")
         return (
             f"{self.where}: MirrorMaker 2 has copied to {self.remote_topic!r} on cluster {self.target!r} without {self.count} "
-            f"records between offsets {self.first} and {self.last}: it went on where its log was cut, or begun again, and told "
-            f"nobody; {ways_out(self, accept, EMPTY)}"
+            f"records between offsets {self.first} and {self.last}: it resumed after a truncation or a new topic without "
+            f"reporting it; {ways_out(self, accept, EMPTY)}"
         )
 
 
@@ -90,7 +90,7 @@ Found = TakenOver | PartitionError
 def look_at_copies(
     mirror: Mirror, state: State, planned: Sequence[Planned], progress: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Found]:
-    """What MirrorMaker 2 has copied of each partition that this flow has no account of, or why that can't be told.
+    """What MirrorMaker 2 has copied of each partition that this flow has no account of, or why that is not known.
 
     ``progress``: the last offset by its own account. Partitions of which it has copied nothing since are left out.
     """

@@ -1,4 +1,4 @@
-"""Transactions on the source that nobody will end: a log has their records, but no coordinator knows of them (KIP-664).
+"""Transactions on the source that no coordinator will end: a log has their records, but no coordinator knows of them (KIP-664).
 
 The last stable offset stays below such a transaction for ever, so under ``read_committed`` nothing after it is ever
 copied. Looked for only where a partition has nothing to copy below its last stable offset, and records above it.

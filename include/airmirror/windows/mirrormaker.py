@@ -73,11 +73,11 @@ def name_writers(target: Routes, flow: Flow, errors: Iterable[AirmirrorError | N
 
 
 def _seen(target: Routes, flow: Flow) -> list[str] | None:
-    """Return who of MirrorMaker 2 is there; None: it can't be told."""
+    """Return who of MirrorMaker 2 is there; None: it is not known."""
     try:
         return writers(target, flow)
     except AirmirrorError as error:
-        log.info("%s: whether MirrorMaker 2 runs can't be told: %s", flow.name, error)
+        log.info("%s: whether MirrorMaker 2 runs is not known: %s", flow.name, error)
         return None
 
 

@@ -1,4 +1,4 @@
-"""The flow in the opposite direction, as the same ledger knows it: its internal topics lie on this flow's source."""
+"""The reverse flow, as the same ledger knows it: its internal topics lie on this flow's source."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def plan(
 
 
 def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
-    """Return the error of a partition that nobody leads now."""
+    """Return the error of a partition without a leader now."""
     return PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
 
 

@@ -30,7 +30,7 @@ FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots 
 
 
 def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) -> list[Planned]:
-    """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
+    """Every partition of the flow's topics, with what there is to do; one without a leader or access is in error, alone."""
     flow, source = mirror.flow, mirror.source
     missing = source.refresh_existing(remote_topics)
     there = [topic for topic in remote_topics if topic not in missing]
@@ -67,7 +67,7 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
 def closed_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Ownership | None]:
     """The topics that no window may write for, with the records that say so: under a claim that has fenced, and caught up.
 
-    Of a topic that returns the flow in the opposite direction says it, on the source: whoever ends a return holds this claim
+    Of a topic that returns the reverse flow says it, on the source: whoever ends a return holds this claim
     meanwhile. None: its return is over.
     """
     owners, flow = mirror.index.owners(), mirror.flow

@@ -76,7 +76,7 @@ class Watch(BackgroundThread):
                         self._look(target)
                         self._ended.wait(EVERY_SECONDS)
             except AirmirrorError as error:  # the slots see to the data; this only tells of it
-                log.debug("no progress of window %s can be told: %s", self._window, error)
+                log.debug("the progress of window %s can't be shown: %s", self._window, error)
 
     def _look(self, target: Routes) -> None:
         end = offsets_with_patience(target, [self._log], LATEST, read_committed=True)[self._log]

@@ -1,7 +1,7 @@
 """The effect of an operator's decision on one partition that can't continue by itself: nothing is read or written here.
 
 ``start-again`` begins at the source's earliest offset, after what the remote partition holds; ``new-topic`` does so in
-another remote topic. ``accept-loss`` goes on at the first offset that both sides can continue at, and declares lost what
+another remote topic. ``accept-loss`` resumes at the first offset that both sides can continue at, and declares lost what
 lies between there and the end of the last segment record that is kept, and what lies between two of them: counted in segment
 records, so that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped
 (invariant G). What MirrorMaker 2 has copied meanwhile is not lost: it is taken over as far as both sides bear it out. What is
@@ -53,7 +53,7 @@ class Facts:
     ``position``: the source offset to continue at, -1 where nothing was copied. ``recorded``: what MirrorMaker 2's progress
     says of that, -1 nothing. ``diverged_at``: from here on the source's log is not the one that was copied; -1: it is.
     ``foreign``: another writer has written after the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
-    its progress is further, or why that can't be told. ``records``: all that is known of the partition, by source offset;
+    its progress is further, or why that is not known. ``records``: all that is known of the partition, by source offset;
     ``last`` the newest of them. ``target_kept``: from this target offset on the log is not the one that was written (it was cut,
     and has grown again), -1: it is. ``epochs``: those of both logs.
     """
@@ -311,7 +311,7 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
 
 
 def segment_records(reset: Reset, window: str, time_ms: int) -> list[SegmentRecord]:
-    """The records that say what was lost, what is taken over, and, the last, where the partition goes on."""
+    """The records that say what was lost, what is taken over, and, the last, where the partition resumes."""
     facts = reset.facts
     taken = (
         []

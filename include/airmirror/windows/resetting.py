@@ -95,7 +95,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
 
 
 def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
-    """Return MirrorMaker 2's copy where its progress is further than segments, or stands alone; None elsewhere.
+    """Return MirrorMaker 2's copy where its progress is further than segments, or there are none; None elsewhere.
 
     From the newest segment on, if both sides bear that out, so that nothing is lost; else from its progress on.
     """

@@ -24,7 +24,7 @@ from airmirror.windows.verify import Verdict
 class Row:
     """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark.
 
-    ``verified``: all that is committed has passed the gate; without ``read_back`` (``window.verify=acks``) nobody has
+    ``verified``: all that is committed has passed the gate; without ``read_back`` (``window.verify=acks``) no one has
     looked at what the target holds.
     """
 

@@ -77,7 +77,7 @@ def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> li
     keys = [key for key in keys if key not in followed]
     led = [key for key in keys if source.is_led(key)]
     ends, starts, times = dict[TopicPartition, int](), dict[TopicPartition, int](), dict[TopicPartition, int]()
-    try:  # first its end: what is written in between is younger than what is told of it
+    try:  # first its end: what is written in between is younger than what is shown of it
         ends = offsets_with_patience(source, led, LATEST, patience=PATIENCE_SECONDS)
         starts = offsets_with_patience(source, led, EARLIEST, patience=PATIENCE_SECONDS)
         times = oldest_times(source, led, patience=PATIENCE_SECONDS)

@@ -94,9 +94,9 @@ def commit_starts(
 
 
 def commit_copies(mirror: Mirror, granted: GrantedClaim, number: int, copies: Sequence[TakenOver], by: str) -> None:
-    """Commit what MirrorMaker 2 has copied in one transaction under the claim, and where partitions go on after it.
+    """Commit what MirrorMaker 2 has copied in one transaction under the claim, and where partitions resume after it.
 
-    Of those that this flow has copied before it is a decision too, which stands among its resets.
+    Of those that this flow has copied before it is a decision too, one of its resets.
     """
     target, topics = mirror.target, mirror.topics
     target.refresh({each.planned.remote_topic for each in copies} | {topics.segments, topics.progress})

@@ -49,7 +49,7 @@ class TailTooLong(PartitionError):
 
 @dataclass(eq=False)
 class TailDiffers(PartitionError):
-    """The target does not end with what the source holds at MirrorMaker 2's progress: how far it has come can't be told."""
+    """The target does not end with what the source holds at MirrorMaker 2's progress: how far it has come is not known."""
 
     target: str
     remote_topic: str
@@ -79,7 +79,7 @@ class TakenOver:
 
     @property
     def end(self) -> int:
-        """The source offset to go on at."""
+        """The source offset to resume at."""
         return self.accounts[-1].end
 
     @property
@@ -95,8 +95,8 @@ def candidates(state: State, planned: Sequence[Planned]) -> list[Planned]:
 def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> TakenOver | PartitionError:
     """Find what the target holds past the progress of one partition; an error of the partition is returned.
 
-    Where the target sets times of its own, records are told apart by all but their timestamps. Of a ``compacted`` topic the
-    records before the progress may be gone on one side only, so that they tell nothing.
+    Where the target sets times of its own, records are distinguished by all but their timestamps. Of a ``compacted`` topic the
+    records before the progress may be gone on one side only, so that they prove nothing.
     """
     source, target, times = mirror.source, mirror.target, not times_replaced(mirror.flow).matches(item.topic)
     remote = TopicPartition(item.remote_topic, item.partition)
@@ -248,7 +248,7 @@ def start_records(
 def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[bytes] = ()) -> int:
     """Return how many of the first ``source`` records are the last ``target`` records.
 
-    Of several possible answers the one counts before which the target goes on to be equal to ``before`` (what precedes
+    Of several possible answers the one counts before which the target stays equal to ``before`` (what precedes
     ``source``) for longest; where none does, the largest.
     """
     sequence = [*source, b"", *target[-(len(source)) :]] if source else []

@@ -58,7 +58,7 @@ def follow(source: Sequence[bytes], target: Sequence[bytes], begin: int) -> Trai
 def _place(
     source: Sequence[bytes], target: Sequence[bytes], number: int, places: Mapping[bytes, list[int]], furthest: int
 ) -> int | None:
-    """The place at which the target goes on: where it does so for longest; of several the last that skips nothing."""
+    """The place at which the target continues: where it does so for longest; of several the last that skips nothing."""
     found = places.get(target[number], [])
     middle = bisect_left(found, furthest + 1)
     near = found[max(0, middle - MOST_PLACES) : middle + MOST_PLACES]

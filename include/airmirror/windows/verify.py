@@ -69,12 +69,12 @@ def judge(
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
-    A hold of the gate is lifted when its partition passes; an operator's decision stands until it is released. A transient
+    A hold of the gate is lifted when its partition passes; an operator's decision holds until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
     held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
     else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
-    have held themselves, while they followed the log, nobody was told yet. Raises SlotFenced, AppendFailed.
+    have held themselves, while they followed the log, was not reported yet. Raises SlotFenced, AppendFailed.
     """
     flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}

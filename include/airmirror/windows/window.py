@@ -268,7 +268,7 @@ def judge_window(
     """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).
 
     ``trusted``: the windows whose slots have read back before they committed; what others left is read from the target.
-    ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. ``gate`` None: the engine's
+    ``window`` is who judges: a claim of that name is held meanwhile, so that no window writes. ``gate`` None: the engine's
     own checks judge alone, and what is held stays held. Raises FlowBusy, or a cluster's error.
     """
     with two_clusters(flow, index) as mirror:

@@ -84,7 +84,7 @@ class Batch(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody wants of a batch
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not wanted of a batch
 
     @property
     def next_offset(self) -> int:

@@ -2,7 +2,7 @@
 
 The header is 61 bytes, big-endian (Kafka documentation, "Record Batch"); what follows are the records, compressed as one
 block. A batch is copied by restamping its header in place: the records are never touched. Messages of formats 0 and 1
-are told as batches too (wire/message_sets), which always take the slow path.
+are read as batches too (wire/message_sets), which always take the slow path.
 """
 
 from __future__ import annotations

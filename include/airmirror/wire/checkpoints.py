@@ -1,4 +1,4 @@
-"""MirrorMaker 2's checkpoints: where a consumer group stands on the source, and where that is on the target.
+"""MirrorMaker 2's checkpoints: a consumer group's position on the source, and where that is on the target.
 
 Byte for byte as MirrorMaker 2 4.2.0 writes them (Checkpoint.java). The topic is compacted: the last record of a key counts.
 """

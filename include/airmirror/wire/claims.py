@@ -3,7 +3,7 @@
 Who holds the claim is decided by the order of the records in the segment topic and the times the broker gave them, so
 everybody who reads them comes to the same answer: a claim is granted where none is held, or the held one was released or
 not renewed for its lease, or is the same window's (a new attempt of it takes over). A renewal counts for its holder only,
-which is told by window and owner: it never makes an older claim the newest. Whoever is granted a claim renews it at once,
+which window and owner identify: it never makes an older claim the newest. Whoever is granted a claim renews it at once,
 so a claim that was not renewed and is not the latest record was refused.
 """
 

@@ -1,4 +1,4 @@
-"""Messages of formats 0 and 1, as Kafka wrote them before 0.11: found in a log, checked, and told as batches.
+"""Messages of formats 0 and 1, as Kafka wrote them before 0.11: found in a log, checked, and read as batches.
 
 A message is ``offset int64, size int32, checksum uint32, format int8, attributes int8, [timestamp int64: format 1], key,
 value``, big-endian; key and value begin with an int32 length, -1 for null. The checksum is a CRC-32 of everything after it.
@@ -25,7 +25,7 @@ from airmirror.wire.batch import (
 )
 from airmirror.wire.codecs import DecompressionFailed, TooLarge, UnknownCodec, decompress, decompress_lz4_of_format_0
 
-MOST_BYTES = 1 << 18  # of messages without compression that are told as one batch
+MOST_BYTES = 1 << 18  # of messages without compression that are read as one batch
 _header = struct.Struct(">qiIBB")
 _CHECKED_FROM = 16
 _BEFORE_KEY = {0: 18, 1: 26}

@@ -1,6 +1,6 @@
 """The record of the segment topic that says who may write a topic now: one a topic, and one for the whole flow.
 
-It lies on the cluster that holds the copy: it can be written when the source is gone, and the flow in the opposite direction
+It lies on the cluster that holds the copy: it can be written when the source is gone, and the reverse flow
 reads it there. Closing, failing over and back, migrating, and what undoes them, are transitions of it: ``NEXT`` has all.
 """
 
@@ -21,9 +21,11 @@ class Owner(IntEnum):
     """The one side on which a topic is written: what is written there is copied to the other one."""
 
     SOURCE = 0  # windows of the flow copy it
-    TARGET = 1  # applications write to the remote topic, nobody copies it
-    RETURNING = 2  # as TARGET, and windows of the flow in the opposite direction copy it back
-    RETURNED = 3  # nobody writes on either side, nobody copies: groups are moved, what returned is accounted for
+    TARGET = 1  # applications write to the remote topic, no window copies it
+    RETURNING = 2  # as TARGET, and windows of the reverse flow copy it back
+    RETURNED = (
+        3  # no application writes on either side, no window copies: groups are moved, what returned is accounted for
+    )
 
 
 class OrderScope(IntEnum):
@@ -72,11 +74,13 @@ class Change(StrEnum):
     """The transitions."""
 
     CLOSE = "close"  # a failover, a move group's switch, a person: no window writes to the remote topic any more
-    OPEN = "open"  # what undoes that: windows go on
+    OPEN = "open"  # what undoes that: windows resume
     BEGIN = "begin"  # what is written over there returns from now on
-    END = "end"  # no window copies back any more; whoever does this, or goes on after it, fences those that still might
+    END = (
+        "end"  # no window copies back any more; whoever does this, or continues after it, fences those that still might
+    )
     GIVE_UP = "give up"  # not all has returned: applications stay over there
-    FINISH = "finish"  # what returned is accounted for: windows go on after it
+    FINISH = "finish"  # what returned is accounted for: windows resume after it
 
 
 NEXT: Mapping[Change, Mapping[Owner, Owner]] = {
@@ -147,7 +151,7 @@ class Owners:
         }
 
     def is_apart(self, topic: str) -> bool:
-        """Return whether orders for the whole flow leave a topic as it is: another order, that named it, stands."""
+        """Return whether orders for the whole flow leave a topic as it is: another order, that named it, counts."""
         found = self.records.get(topic)
         return found is not None and found.scope is OrderScope.TOPIC and found.owner is not Owner.SOURCE
 
@@ -178,7 +182,7 @@ def changed(
     scope: OrderScope,
     remote: Mapping[str, str] | None = None,
 ) -> list[Ownership]:
-    """The records that a change writes. What is done already, or leads nowhere from where a topic stands, changes nothing:
+    """The records that a change writes. What is done already, or leads nowhere from a topic's owner, changes nothing:
     whoever orders it has asked before. ``remote``: the remote topics of those that begin to return."""
     found = []
     for topic in sorted(which):

@@ -121,7 +121,7 @@ class SegmentRecord(SegmentTopicRecord):
     the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
     ``leader_epoch`` is that of the last batch on the source, ``target_epoch`` of the last one on the target, where it was read
     back; -1 unknown, as in records before version 2. ``source_checksum`` is that of the source's batch with the offset before
-    ``source_end``, by which a log that was restored is told; -1 unknown, and in compacted topics, whose batches are rewritten.
+    ``source_end``, by which a restored log is recognised; -1 unknown, and in compacted topics, whose batches are rewritten.
     """
 
     kind: ClassVar[int] = 2
@@ -293,7 +293,7 @@ class Action(IntEnum):
 class Decision(SegmentTopicRecord):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
-    ``offset``: the source offset that replication would go on from.
+    ``offset``: the source offset that replication would resume at.
     """
 
     kind: ClassVar[int] = 6

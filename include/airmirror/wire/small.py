@@ -1,7 +1,7 @@
 """Runs of small batches in a fetched buffer: found, checked and chosen by one call of compiled code (airmirror.native).
 
 A run ends before the first batch that is anything but ordinary, whatever it is: damaged, large, of another codec or an old
-format, past the end of what is wanted, after a hole that must not be. ``batches.parse`` goes on there, and raises the error.
+format, past the end of what is wanted, after a hole that must not be. ``batches.parse`` continues there, and raises the error.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def take_run(
     """The run of small batches that begins at ``buffer[start]``, of which the offsets in ``[offset, last)`` are wanted.
 
     ``leader_epoch``: of the batch before; ``may_lack``: whether the log may have holes; ``aborted`` is None where the records
-    of aborted transactions are wanted too, and goes on to the run's end; ``below``: the size by codec that no small batch has;
+    of aborted transactions are wanted too, and reaches to the run's end; ``below``: the size by codec that no small batch has;
     ``most``: bytes of a run that has more than one batch.
     """
     table, pending, opened = (aborted or AbortedFilter()).table()

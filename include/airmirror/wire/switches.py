@@ -15,8 +15,8 @@ from airmirror.wire.owners import Ownership
 
 @dataclass(frozen=True)
 class GroupMove(SegmentTopicRecord):
-    """A group that a failover or a migration has moved in a partition of the target, and where it stood there before (-1:
-    nowhere)."""
+    """A group that a failover or a migration has moved in a partition of the target, and its position there before (-1:
+    none)."""
 
     kind: ClassVar[int] = 9
     key_fields: ClassVar[Fields] = fields(group=STRING, topic=STRING, partition=INT32)
@@ -36,7 +36,7 @@ class GroupMove(SegmentTopicRecord):
 
 @dataclass(frozen=True)
 class Rescue(SegmentTopicRecord):
-    """Records of the source that never crossed, copied in one transaction with this record.
+    """Records of the source that were not replicated, copied in one transaction with this record.
 
     The source offsets from ``source_start`` on and before ``source_end``; ``records`` of them hold data, and lie in ``into`` at
     the target offsets from ``target_start`` on and before ``target_end``.

@@ -35,7 +35,7 @@ class ConfigsRefused(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"cluster {self.alias!r}: {', '.join(self.keys)} of topic {self.topic!r} can't be changed: {self.reason}; "
-            "name what can't be had in config.properties.exclude, or see that the user may ALTER_CONFIGS"
+            "grant ALTER_CONFIGS, or list the config in config.properties.exclude"
         )
 
 

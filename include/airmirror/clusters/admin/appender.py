@@ -76,7 +76,7 @@ class Appender:
             while (left := len(records) - len(offsets) - len(errors)) and time.monotonic() < until:
                 self._producer.poll(STEP_SECONDS)  # not flush(), which waits for what others append too
                 if any(map(is_denial, self._complaints)):
-                    self._producer.purge()  # librdkafka would go on trying to log in
+                    self._producer.purge()  # librdkafka would keep trying to log in
                     self._producer.flush(STEP_SECONDS)
                     break
         except (KafkaException, BufferError) as error:

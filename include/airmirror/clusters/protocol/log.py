@@ -222,7 +222,7 @@ def read_batches(
 ) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
     """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
 
-    Goes on until a batch ends at or past ``end``. An empty answer proves no hole, since a broker gives one when its remote
+    Continues until a batch ends at or past ``end``. An empty answer proves no hole, since a broker gives one when its remote
     store is slow (KIP-405): only in a compacted topic, which has none, the rest of the range may be holes. Raises FetchFailed;
     LastStableOffsetStuck or RecordsWithheld after ``patience`` seconds without a record.
     """

@@ -1,7 +1,7 @@
 """Producers that a cluster knows: who writes to partitions (DescribeProducers), and under which transactional ids.
 
 A partition's leader remembers idempotent and transactional producers for ``producer.id.expiration.ms`` (a day) after their
-last record; those without idempotence (``enable.idempotence=false``) are remembered by nobody.
+last record; those without idempotence (``enable.idempotence=false``) are not remembered.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ class OffsetsHeld(AirmirrorError):
     def __str__(self) -> str:
         whose = f"that of {named(self.holders)}" if self.holders else "theirs"
         return (
-            f"cluster {self.cluster!r}: open transactions have held positions of groups for {self.seconds:.0f} s, so that nobody "
-            f"knows where these stand. Wait until the transaction has ended, or end it: {whose} "
-            f"(`kafka-transactions.sh find-hanging` shows those that nobody ends)\n{listed(self.positions)}"
+            f"cluster {self.cluster!r}: open transactions have held positions of groups for {self.seconds:.0f} s, so that "
+            f"they can't be read. Wait until the transaction has ended, or end it: {whose} "
+            f"(`kafka-transactions.sh find-hanging` shows those that no coordinator ends)\n{listed(self.positions)}"
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from airmirror.clusters.protocol.groups import PURPOSE
 from airmirror.clusters.protocol.routes import Routes
 
-# Levels of metadata.version: 4.1-IV0, the first with streams groups, and 4.2-IV1. 4.2.0 and 4.2.1 can't be told apart.
+# Levels of metadata.version: 4.1-IV0, the first with streams groups, and 4.2-IV1. 4.2.0 and 4.2.1 can't be distinguished.
 WITHOUT_MEND = range(26, 29 + 1)
 
 

@@ -1,6 +1,6 @@
 """A broker's wish to be left alone for a time: ``throttle_time_ms`` of its answers, where a quota is exceeded (KIP-219).
 
-The broker reads nothing more from the connection until the time is over. Who goes on asking takes the silence for a broker that
+The broker reads nothing more from the connection until the time is over. Who keeps asking takes the silence for a broker that
 is gone; so nothing is sent meanwhile, and nothing is awaited.
 """
 

@@ -84,14 +84,14 @@ class PartitionsRefused(AirmirrorError):
 
     def __str__(self) -> str:
         found = "; ".join(f"{partition}: {error_name(code)}" for partition, code in self.codes.items())
-        return f"cluster {self.cluster!r} takes no transaction in {found}"
+        return f"cluster {self.cluster!r} could not add partitions to a transaction: {found}"
 
 
 @dataclass(eq=False)
 class ProducerFenced(AirmirrorError):
     """Another producer has initialised this transactional id since."""
 
-    transient: ClassVar[bool] = True  # whether to go on is decided by the claim, not by this
+    transient: ClassVar[bool] = True  # the claim decides whether to continue, not this
 
     cluster: str
     transactional_id: str
@@ -104,7 +104,7 @@ class ProducerFenced(AirmirrorError):
 
 @dataclass(eq=False)
 class TransactionFailed(AirmirrorError):
-    """A transaction that can't go on; what it wrote is aborted, and a new attempt may succeed."""
+    """A transaction that can't continue; what it wrote is aborted, and a new attempt may succeed."""
 
     transient: ClassVar[bool] = True
 

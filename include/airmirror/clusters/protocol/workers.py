@@ -82,7 +82,7 @@ def _at(routes: Routes, node: int) -> list[Worker]:
 
 def _worker(group: str, member: Any) -> Worker:
     url, tasks = "", None
-    try:  # in a group that is being balanced nobody knows
+    try:  # in a group that is being balanced it is unknown
         url = worker_url(member.member_metadata)
         tasks = worker_tasks(member.member_metadata, member.member_assignment)
     except MalformedRecord:

@@ -1,4 +1,4 @@
-"""Partitions that take no transaction's records now: nobody leads them, or too few of their replicas are in sync."""
+"""Partitions that take no transaction's records now: they have no leader, or too few of their replicas are in sync."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read(content: bytes, password: str | None, key_password: str | None = None) 
         else:
             raise BadStore(f"it is damaged: an entry has the tag {tag}")
     if at.left:
-        raise BadStore("it is damaged: it goes on after its last entry")
+        raise BadStore("it is damaged: it has bytes after its last entry")
     return JavaStore(tuple(certificates), tuple(chain), key)
 
 

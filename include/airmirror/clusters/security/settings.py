@@ -1,6 +1,6 @@
 """Kafka's security settings understood once, for both clients: whom to trust, who we are, how to log in.
 
-Java's defaults hold: Kerberos where no mechanism is named, checked names in certificates, stores in JKS unless told.
+Java's defaults hold: Kerberos where no mechanism is named, checked names in certificates, stores in JKS unless the type is set.
 What can't be had without changing who is trusted or who logs in is refused, never left out.
 """
 
@@ -139,7 +139,7 @@ _OTHERS = {
 
 
 def _token_login(alias: str, settings: Mapping[str, str], options: Mapping[str, str]) -> Login:
-    """A client with credentials of its own at a token endpoint; nobody else's tokens are fetched or made here."""
+    """A client with credentials of its own at a token endpoint; no other user's tokens are fetched or made here."""
     credentials = "sasl.oauthbearer.client.credentials.client"
     login = Login(
         OAUTHBEARER,

@@ -1,7 +1,7 @@
 """Connect's configurations of MirrorMaker 2's three connectors, put together to flows as a properties file has them.
 
-The keys of a connector are those of a flow, save for its clusters' settings, which stand at ``source.cluster.`` and
-``target.cluster.``. Dedicated MirrorMaker 2 makes the same three configurations out of one file; this is the way back.
+The keys of a connector are those of a flow, save for its clusters' settings, which are at ``source.cluster.`` and
+``target.cluster.``. Dedicated MirrorMaker 2 makes the same three configurations out of one file; this is the inverse.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""References to secrets in translated settings: config providers that are there, or what stands for Kubernetes' secrets."""
+"""References to secrets in translated settings: config providers that are there, or what replaces Kubernetes' secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_place(text: str) -> bool:
 
 
 def with_providers(settings: Sequence[Setting], place: str) -> tuple[list[Setting], list[Problem]]:
-    """The settings with the config providers that their references need, and references that nobody here can follow.
+    """The settings with the config providers that their references need, and references that nothing here can follow.
 
     A Kubernetes secret is a directory of ``files:<directory>``, with a file a key; or a variable
     ``<SECRET>_<KEY>`` of the environment; or (``airflow``) its cluster is an Airflow connection of the alias's name.

@@ -44,7 +44,7 @@ def is_foreign(text: str) -> bool:
 
 
 def translate(text: str, name: str, secrets_from: str | None = None) -> Translation:
-    """Translate a text, which was decoded as Java decodes properties files. ``name`` stands for its path in errors.
+    """Translate a text, which was decoded as Java decodes properties files. ``name`` is its path in errors.
 
     ``secrets_from``: see ``secrets.with_providers``. Raises ConfigurationError.
     """

@@ -98,5 +98,5 @@ def _node(node: YamlNode, left: Iterator[int]) -> Node:
 
 
 def _with_line(node: Node, key: YamlNode) -> Node:
-    """A value stands where its key does, whatever lines it fills."""
+    """A value is where its key is, whatever lines it fills."""
     return Node(key.start_mark.line + 1, node.value)

@@ -34,8 +34,9 @@ KEYS = (
         KeyType.LONG,
         "0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
-        "meanwhile. What Spark takes longer than 30 s to begin them counts. It ends soon where there is something new to copy, "
-        "or others want the flow's claim, so that it may be hours. 0: it ends at the log's end of its beginning. "
+        "meanwhile. If Spark needs more than 30 s to start the slots, the extra time is counted. A window ends soon where there "
+        "is something new to copy, or others want the flow's claim, so it may be hours. 0: the window ends at the log end that "
+        "it saw at its start. "
         "Audits and backfills do not follow.",
         minimum=0,
     ),

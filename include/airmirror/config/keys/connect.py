@@ -218,9 +218,11 @@ _WORKER = (
     _worker("metrics.sample.window.ms", KeyType.LONG, "30000", "How long a sample of a metric is.", _NO_JMX),
     _worker("listeners", KeyType.LIST, "http://:8083", "Addresses of the REST API.", _REST),
     _worker("admin.listeners", KeyType.LIST, None, "Addresses of its administrative part.", _REST),
-    _worker("rest.advertised.host.name", KeyType.STRING, None, "The host that other workers are told.", _REST),
-    _worker("rest.advertised.port", KeyType.INT, None, "The port that other workers are told.", _REST),
-    _worker("rest.advertised.listener", KeyType.STRING, None, "The listener that other workers are told.", _REST),
+    _worker("rest.advertised.host.name", KeyType.STRING, None, "The host that the worker advertises to others.", _REST),
+    _worker("rest.advertised.port", KeyType.INT, None, "The port that the worker advertises to others.", _REST),
+    _worker(
+        "rest.advertised.listener", KeyType.STRING, None, "The listener that the worker advertises to others.", _REST
+    ),
     _worker("rest.extension.classes", KeyType.LIST, "", "Java classes that extend the REST API.", _REST),
     _worker("response.http.headers.config", KeyType.STRING, "", "Headers of the REST API's answers.", _REST),
     _worker("access.control.allow.methods", KeyType.STRING, "", _CORS, _REST),

@@ -61,7 +61,10 @@ _NAMING = (
         "How remote topics are named: DefaultReplicationPolicy, IdentityReplicationPolicy or your own as module:Class.",
     ),
     Key(
-        "replication.policy.separator", KeyType.STRING, ".", "Stands between alias and topic in a remote topic's name."
+        "replication.policy.separator",
+        KeyType.STRING,
+        ".",
+        "The text between alias and topic in a remote topic's name.",
     ),
     Key(
         "replication.policy.internal.topic.separator.enabled",
@@ -232,7 +235,7 @@ _HEARTBEATS = (
         "emit.heartbeats.enabled",
         KeyType.BOOLEAN,
         "true",
-        "Whether to write heartbeats to the target: for the flows that the file names, and for the way back of each.",
+        "Whether to write heartbeats to the target: for the flows that the file names, and for the reverse flow of each.",
     ),
     Key(
         "emit.heartbeats.interval.seconds",

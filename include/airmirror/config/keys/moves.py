@@ -48,14 +48,14 @@ OF_FLOW = (
         "move.soak.ms",
         KeyType.LONG,
         "86400000",
-        "How long after its producers were switched a move group can be finished: so long there is a way back.",
+        "How long after its producers were cut over a move group can be finished; until then it can be undone.",
         minimum=0,
     ),
     Key(
         "move.fence",
         KeyType.STRING,
         "none",
-        "A fence around a move group's topics on the source when its producers are switched. acl: its principals are denied "
+        "A fence around a move group's topics on the source when its producers are cut over. acl: its principals are denied "
         "WRITE.",
         values=("none", "acl"),
     ),
@@ -63,8 +63,8 @@ OF_FLOW = (
         "move.reverse",
         KeyType.BOOLEAN,
         "false",
-        "Before a move group's producers are switched, a migration arms the flow back: from the switch on, what is written on "
-        "the target is copied back to the source, which stays usable.",
+        "Before a move group's producers are cut over, a migration prepares the reverse flow: from the cut-over on, windows copy "
+        "what is written on the target back to the source, which stays usable.",
     ),
     Key(
         "move.rehearsal.schedule",

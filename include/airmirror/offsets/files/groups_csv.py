@@ -1,6 +1,6 @@
 """CSV without a heading, which ``kafka-consumer-groups.sh --reset-offsets`` exports, and takes by ``--from-file``.
 
-The columns are topic, partition and offset; where several groups are reset at once the group stands before them.
+The columns are topic, partition and offset; where several groups are reset at once the group comes before them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def parsed(path: str, text: str) -> Any:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise BadPositions(path, f"the key {twice!r:.100} stands twice in one object")
+            raise BadPositions(path, f"the key {twice!r:.100} is twice in one object")
         return found
 
     def refused(constant: str) -> Any:

@@ -87,7 +87,7 @@ def _texts(path: str, batches: list[_Batch], begun: dict[int, dict[str, Any]], a
     for number, line in first.items():
         if number in begun:
             line = compact(by_partition.rewritten(path, _beginning(number), begun[number], answers))
-        # Spark 2.1.0 wanted a byte before the version; all later ones write it. Without batch 0 nobody reads the offsets.
+        # Spark 2.1.0 wanted a byte before the version; all later ones write it. Without batch 0 the offsets are not read.
         files[f"{SOURCES}/{number}/0"] = f"\0{_VERSION}\n{line}"
     return files
 

@@ -1,6 +1,6 @@
 """The console's built files, and the frame's document.
 
-Airflow reads the plugin's addresses once: a name with an old hash, which an API server told that was not restarted since the
+Airflow reads the plugin's addresses once: a name with an old hash, which an API server gave out that was not restarted since the
 bundles were built again, gets the current file.
 """
 

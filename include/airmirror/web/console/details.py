@@ -62,7 +62,7 @@ def topics_page(ledger: Ledger, flow: str) -> list[dict[str, Any]]:
 
 
 def groups_page(ledger: Ledger, flow: str) -> dict[str, Any]:
-    """Where the last rounds saw the source's groups, and what became of each; bounded, and told where it is cut."""
+    """Where the last rounds saw the source's groups, and what became of each; bounded, and marked where it is cut."""
     of_flow = ledger.flow(flow)
     offsets = of_flow.group_offsets()
     lags = {(row.group, row.topic, row.partition): row for row in ledger.flow_group_lags(flow)}

@@ -22,7 +22,7 @@ from airmirror.wire.segments import Action, Decision
 
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
-MOST_ERROR = 4_000  # characters: the way out stands at its end
+MOST_ERROR = 4_000  # characters: the way out is at its end
 
 Page = Callable[[str], str | None]
 
@@ -150,7 +150,7 @@ def _windows(
 
 
 def _latency(numbers: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
-    """The end-to-end latency that heartbeats told last, by their origin; none where none are emitted."""
+    """The end-to-end latency that heartbeats measured last, by their origin; none where none are emitted."""
     found: dict[str, dict[str, Any]] = {}
     for (name, origin), value in numbers.items():
         if name in measure.LATENCY or name == measure.HEARTBEAT:

@@ -19,7 +19,7 @@ Place = tuple[str, int]  # topic and partition
 
 @dataclass(frozen=True)
 class KnownFlow:
-    """A flow in its ledger. ``failing``: what nobody has decided about since; ``decided``: what a person has, by place.
+    """A flow in its ledger. ``failing``: what has no decision since; ``decided``: what a person has, by place.
 
     ``stopped``: its last run failed, and nothing of this says why.
     """
@@ -86,12 +86,12 @@ def shown_decided(decided: Mapping[Place, Decision | ResetRecord]) -> list[dict[
 
 
 def _latest(decisions: Iterable[Decision], resets: Iterable[ResetRecord]) -> dict[Place, Decision | ResetRecord]:
-    """The last answer of a place: a reset that a decision wanted is told by that."""
+    """The last answer of a place: a reset that a decision wanted is found by that."""
     answers = [each for each in decisions if each.action is not Action.HOLD]
     found: dict[Place, Decision | ResetRecord] = {(each.topic, each.partition): each for each in resets}
     return found | {(each.topic, each.partition): each for each in answers}
 
 
 def _ended(ends: Mapping[str, WindowEnd], run: str) -> int | None:
-    """When the last window of a run ended, in epoch ms; None: the ledger knows of none, so nobody can have decided about it."""
+    """When the last window of a run ended, in epoch ms; None: the ledger knows of none, so there can be no decision about it."""
     return max((end.time_ms for end in ends.values() if run and end.window.startswith(f"{run}#")), default=None)

@@ -15,7 +15,7 @@ from airmirror.ledger.samples import FlowSample, latest
 from airmirror.ledger.showing import Totals, totals
 from airmirror.web.console.known import MOST_TEXT, KnownFlow, known, shown_decided
 
-MOST_CLOSED = 20  # topics that are told of a flow
+MOST_CLOSED = 20  # topics that are listed of a flow
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
 
 

@@ -36,7 +36,7 @@ function OfFlow({ waiting }: { waiting: Waiting }) {
       <h3 className="am-h"><Link to={`flow/${pathOf(waiting.dag_id)}`}>{waiting.flow}</Link></h3>
       {waiting.held.length > 0 && (
         <>
-          <h4 className="am-h">The gate holds {counted(waiting.held_in_all, "partition")}; the others go on</h4>
+          <h4 className="am-h">The gate holds {counted(waiting.held_in_all, "partition")}; the others are copied</h4>
           <ul>
             {waiting.held.map((each) => (
               <li key={`${each.topic}-${each.partition}`}>
@@ -78,7 +78,7 @@ function OfFlow({ waiting }: { waiting: Waiting }) {
   );
 }
 
-/** Nobody is asked now: what could be answered, and the way to be asked. */
+/** No question is open: what could be answered, and the way to be asked. */
 function Unasked({ waiting }: { waiting: Waiting }) {
   return (
     <>

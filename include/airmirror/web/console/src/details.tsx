@@ -55,7 +55,7 @@ const recordOf = (data: PartitionAnswer, offset?: number): Record<string, string
 function Decided({ data }: { data: PartitionAnswer }) {
   const rows = [
     ...data.decisions.map((each) => ({ ...each, what: each.action.replaceAll("_", " "), where: `at offset ${count(each.offset)}` })),
-    ...data.resets.map((each) => ({ ...each, what: `reset: ${each.choice}`, where: `${each.lost_end > each.lost_first ? `lost ${count(each.lost_first)} to ${count(each.lost_end - 1)}` : "nothing lost"}${each.start < 0 ? "" : `, goes on at ${count(each.start)}`}` })),
+    ...data.resets.map((each) => ({ ...each, what: `reset: ${each.choice}`, where: `${each.lost_end > each.lost_first ? `lost ${count(each.lost_first)} to ${count(each.lost_end - 1)}` : "nothing lost"}${each.start < 0 ? "" : `, resumes at ${count(each.start)}`}` })),
   ].sort((one, other) => other.time_ms - one.time_ms);
   if (!rows.length) return null;
   return (

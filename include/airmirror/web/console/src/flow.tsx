@@ -77,7 +77,7 @@ function Shown({ data }: { data: FlowAnswer }) {
       </section>
       {data.reports.length > 0 && (
         <section>
-          <h3 className="am-h" title="The last three of each kind that tasks have written; what a command has written lies where it was told to.">Reports</h3>
+          <h3 className="am-h" title="The last three of each kind that tasks have written; those of commands are where --write put them.">Reports</h3>
           <ul>{data.reports.map((each) => <li key={each.page}>{plain(each.kind)}: <Outer to={each.page}>{plain(each.name)}</Outer>, <Time at={each.time_ms} /></li>)}</ul>
         </section>
       )}

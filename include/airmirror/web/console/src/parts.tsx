@@ -38,7 +38,7 @@ const STATES: Record<Summary["state"], [string, string]> = {
   unverified: ["not verified yet", "Nothing was left to copy; the gate has not let all of it pass yet, or the window was not of all partitions."],
   behind: ["behind", "The last window left records on the source that are not on the target yet."],
   decided: ["decided", "What the last run stopped at is decided; the next run shows what became of it."],
-  held: ["held", "The gate holds partitions until somebody decides; the others go on."],
+  held: ["held", "The gate holds partitions until an operator decides; the others are copied."],
   failing: ["failing", "Windows fail and it does not get better by itself, or the last run failed before its window ended."],
   closed: ["closed", "A person has closed the flow: no window writes to its remote topics until it is opened again."],
   new: ["no window yet", "The ledger knows nothing of this flow: no window has ended."],

@@ -1,5 +1,5 @@
 // Where the viewer is: pages lie in the path, everything else in the query. Airflow's page and the frame each bring their own
-// way to go on.
+// way to navigate.
 import { createContext, useContext } from "react";
 
 export interface Place {
