@@ -20,12 +20,13 @@ from airmirror.flows import claims
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.errors import CannotUndo, NoSuchStep
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.run import is_whole, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
 from airmirror.windows.errors import FlowBusy
 
-RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER,)
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK)
 WORDS = ("--reason", "why", "--by", "ada")
 Site = Any
 

@@ -10,7 +10,6 @@ import typer
 from airmirror import __version__
 from airmirror.cli.compare import compare
 from airmirror.cli.config import config
-from airmirror.cli.failback import failback_commands
 from airmirror.cli.flow import flow_commands
 from airmirror.cli.groups import group_commands
 from airmirror.cli.handback import handback
@@ -29,6 +28,7 @@ from airmirror.cli.takeover import takeover_commands
 from airmirror.cli.topics import topics
 from airmirror.cli.translate import translate
 from airmirror.cli.verify import verify
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
@@ -54,7 +54,7 @@ app.add_typer(takeover_commands, name="takeover", rich_help_panel=MOVE)
 app.command("handback", rich_help_panel=MOVE)(handback)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
 app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)
-app.add_typer(failback_commands, name="failback", rich_help_panel=MOVE)
+app.add_typer(commands_of(FAILBACK), name="failback", rich_help_panel=MOVE)
 app.add_typer(migration_commands, name="migration", rich_help_panel=MOVE)
 app.add_typer(group_commands, name="groups", rich_help_panel=LOOK)
 app.command("translate", rich_help_panel=LOOK)(translate)

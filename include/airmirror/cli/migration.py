@@ -21,7 +21,7 @@ from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
-from airmirror.runbooks.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
+from airmirror.runbooks.migration.order import STEPS, MoveOrder, usual
 
 if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.runbooks.migration.state import MoveState
@@ -100,7 +100,7 @@ def run(
             found = move_state(opened, chosen_move(opened, move), order)
         wanted = step or usual(reverse=opened.flow.settings.move_reverse)
         for each in [name for name in STEPS if name in wanted] if yes else ():
-            with opened_back(opened, each in WITH_REVERSE, given.opened) as reverse:
+            with opened_back(opened, given.opened) as reverse:
                 for text in do_step(opened, order, each, tell, reverse):
                     show(console, json.dumps({"step": each, "said": text}) if given.as_json else line(each, text, GOOD))
     if not yes:
@@ -140,7 +140,7 @@ def undo(
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
         elif yes:
-            with opened_back(opened, True, given.opened) as reverse:
+            with opened_back(opened, given.opened) as reverse:
                 found = undo_move(opened, chosen, order, tell, reverse)
         else:
             found = undo_plan(opened, chosen, order)

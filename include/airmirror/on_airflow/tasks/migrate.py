@@ -17,7 +17,7 @@ from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.markdown import escape
 from airmirror.runbooks.failback.pair import opened_back
 from airmirror.runbooks.migration.chosen import chosen_move
-from airmirror.runbooks.migration.order import WITH_REVERSE, MoveOrder, Step
+from airmirror.runbooks.migration.order import MoveOrder, Step
 from airmirror.runbooks.migration.state import MoveState, move_state
 from airmirror.runbooks.migration.steps import do_step
 from airmirror.runbooks.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
@@ -62,7 +62,7 @@ def do(deployment: Deployment, flow: str, order: MoveOrder, step: str) -> None:
     """Take a step. Raises what it raises."""
     with (
         opened_flow(deployment, flow, Selection()) as opened,
-        opened_back(opened, step in WITH_REVERSE, _opening(deployment)) as reverse,
+        opened_back(opened, _opening(deployment)) as reverse,
     ):
         for line in do_step(opened, order, cast(Step, step), phase, reverse):
             log.info("%s", line)
@@ -85,7 +85,7 @@ def undo(deployment: Deployment, flow: str, order: MoveOrder, *, fence_alone: bo
     """Take the steps back, or the fence alone. Raises CannotUndoMove, GroupsActive, FenceRefused, FlowBusy."""
     with (
         opened_flow(deployment, flow, Selection()) as opened,
-        opened_back(opened, not fence_alone, _opening(deployment)) as reverse,
+        opened_back(opened, _opening(deployment)) as reverse,
     ):
         move = chosen_move(opened, order.move)
         if fence_alone:
