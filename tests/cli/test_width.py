@@ -18,7 +18,6 @@ from airmirror.cli import (
     compare,
     groups,
     handback,
-    migration,
     plans,
     reset,
     show,
@@ -50,6 +49,7 @@ from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.failover.shown import shown_plan as shown_failover
 from airmirror.runbooks.migration.plan import MigrationPlan
 from airmirror.runbooks.migration.shown import shown_plan as shown_migration
+from airmirror.runbooks.migration.shown import shown_state
 from airmirror.runbooks.migration.state import MoveState
 from airmirror.runbooks.moving import PutBack
 from airmirror.runbooks.rehearsal.report import RehearsalReport
@@ -103,7 +103,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "failed over": document(shown_outcome(made(FailoverOutcome))),
         "failback": document(shown_failback(made(FailbackPlan))),
         "migration": document(shown_migration(made(MigrationPlan))),
-        "move": of(migration, lambda: migration._show_state(made(MoveState))),
+        "move": document(shown_state(made(MoveState))),
         "returned": document(shown_returned(made(FailbackOutcome))),
         "compare": of(compare, lambda: compare._show(SimpleNamespace(sample=None), [ROW], [])),
         "rehearsal": document(shown_rehearsal(made(RehearsalReport))),
@@ -140,7 +140,6 @@ def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         compare,
         groups,
         handback,
-        migration,
         plans,
         reset,
         show,

@@ -16,7 +16,6 @@ from airmirror.cli.handback import handback
 from airmirror.cli.heartbeat import heartbeat
 from airmirror.cli.hold import hold_commands
 from airmirror.cli.ledger import ledger_commands
-from airmirror.cli.migration import migration_commands
 from airmirror.cli.options import console
 from airmirror.cli.plan import plan
 from airmirror.cli.report import report_commands
@@ -30,6 +29,7 @@ from airmirror.cli.translate import translate
 from airmirror.cli.verify import verify
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.runbook import MIGRATION
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
 DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
@@ -55,7 +55,7 @@ app.command("handback", rich_help_panel=MOVE)(handback)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
 app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)
 app.add_typer(commands_of(FAILBACK), name="failback", rich_help_panel=MOVE)
-app.add_typer(migration_commands, name="migration", rich_help_panel=MOVE)
+app.add_typer(commands_of(MIGRATION), name="migration", rich_help_panel=MOVE)
 app.add_typer(group_commands, name="groups", rich_help_panel=LOOK)
 app.command("translate", rich_help_panel=LOOK)(translate)
 app.command("heartbeat", rich_help_panel=COPY)(heartbeat)

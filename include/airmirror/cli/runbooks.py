@@ -76,7 +76,8 @@ def _add(
 
 def _parameter(given: OrderOption) -> Parameter:
     kind: Any = list[str] | None if given.type is tuple else given.type
-    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help)]
+    least, most = given.within
+    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help, min=least, max=most)]
     default = NEEDED if given.is_required else None if given.type is tuple else given.default
     return Parameter(given.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 

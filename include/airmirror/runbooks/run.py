@@ -35,8 +35,9 @@ def run(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), pro
 def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Document:
     """What a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
     if only:
-        asked = [step.asks.shows for step in chosen(runbook, site.flow, order, only) if step.asks and step.asks.shows]
-        return (asked[0] if asked else runbook.look)(site, order, progress)
+        first = chosen(runbook, site.flow, order, only)[0]
+        shows = first.looks or (first.asks and first.asks.shows) or runbook.look
+        return shows(site, order, progress)
     runbook.check(site, order)
     return runbook.look(site, order, progress)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.runbook import Asking, OpenFlow, Runbook, Step, Undo, later
+from airmirror.runbooks.runbook import Asking, OpenFlow, Order, Runbook, Step, Undo, later
 
 if TYPE_CHECKING:
     from airmirror.config import Flow
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _opens(open_flow: OpenFlow, order: FailbackOrder) -> Iterator[Pair]:
+def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
+    """Open a flow, and that in the opposite direction where one is enabled."""
     from airmirror.runbooks.failback.pair import Pair, opened_back
 
     with open_flow("") as forward, opened_back(forward, open_flow) as reverse:
@@ -24,10 +25,6 @@ def _opens(open_flow: OpenFlow, order: FailbackOrder) -> Iterator[Pair]:
 
 def _usual(flow: Flow, order: FailbackOrder) -> Sequence[str]:
     return ("return", "drain", "close", "move_groups", "open")
-
-
-def _asks_rescue(flow: Flow, order: FailbackOrder) -> str:
-    return "**Approve to copy records that never crossed** to topics of their own on the target."
 
 
 def _asks_return(flow: Flow, order: FailbackOrder) -> str:
@@ -53,7 +50,7 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
         "another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
     },
     order=FailbackOrder,
-    opens=_opens,
+    opens=opens_pair,
     plan=later("failback.shown:planned"),
     look=later("failback.shown:looked"),
     steps=(
@@ -61,8 +58,8 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
             "rescue",
             "rescuing what never crossed",
             later("failback.rescue:rescue_step"),
-            Asking("Rescue", _asks_rescue, later("failback.shown:to_be_rescued")),
             apart=True,
+            looks=later("failback.shown:to_be_rescued"),
         ),
         Step(
             "return",
