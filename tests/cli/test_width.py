@@ -21,7 +21,6 @@ from airmirror.cli import (
     plans,
     reset,
     show,
-    takeover,
     topics,
     translate,
 )
@@ -58,6 +57,8 @@ from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.takeover.exact import ComparedCopies
 from airmirror.runbooks.takeover.handback_check import HandbackCheck
 from airmirror.runbooks.takeover.plan import TakeoverPlan
+from airmirror.runbooks.takeover.shown import shown_history
+from airmirror.runbooks.takeover.shown import shown_plan as shown_takeover
 from airmirror.topics.drift import Drift
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
@@ -96,8 +97,8 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "decisions": [show.decisions([made(Decision)])],
         "topics": [topics._table(NAME, [made(Drift)])],
         "reset": [reset._table(NAME, [made(Reset)])],
-        "takeover": takeover.shown_plan(made(TakeoverPlan)),
-        "history": takeover.shown_history(NAME, [made(ComparedCopies)], done=False),
+        "takeover": document(shown_takeover(made(TakeoverPlan))),
+        "history": document(shown_history(NAME, [made(ComparedCopies)])),
         "handback": handback.shown_check(made(HandbackCheck)),
         "failover": document(shown_failover(made(FailoverPlan))),
         "failed over": document(shown_outcome(made(FailoverOutcome))),
@@ -143,7 +144,6 @@ def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         plans,
         reset,
         show,
-        takeover,
         topics,
         translate,
     )

@@ -25,9 +25,10 @@ from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import is_whole, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 from airmirror.windows.errors import FlowBusy
 
-RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION)
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)
 WORDS = ("--reason", "why", "--by", "ada")
 Site = Any
 

@@ -23,13 +23,13 @@ from airmirror.cli.reset import reset
 from airmirror.cli.run_window import run_window
 from airmirror.cli.runbooks import commands_of
 from airmirror.cli.status import status
-from airmirror.cli.takeover import takeover_commands
 from airmirror.cli.topics import topics
 from airmirror.cli.translate import translate
 from airmirror.cli.verify import verify
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
 DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
@@ -50,7 +50,7 @@ app.command("compare", rich_help_panel=PROVE)(compare)
 app.add_typer(report_commands, name="report", rich_help_panel=PROVE)
 app.add_typer(hold_commands, name="hold", rich_help_panel=DECIDE)
 app.command("reset", rich_help_panel=DECIDE)(reset)
-app.add_typer(takeover_commands, name="takeover", rich_help_panel=MOVE)
+app.add_typer(commands_of(TAKEOVER), name="takeover", rich_help_panel=MOVE)
 app.command("handback", rich_help_panel=MOVE)(handback)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
 app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)

@@ -16,8 +16,8 @@ from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.plan import CLOSED, FailbackPlan, failback_plan
 from airmirror.runbooks.failback.rescue import to_rescue
 from airmirror.runbooks.failback.steps import look
-from airmirror.runbooks.failover.shown import differences
 from airmirror.runbooks.runbook import Progress, Ran
+from airmirror.runbooks.shown import differences
 
 MOST_RUNS = 3  # of a partition in one cell; the section of its offsets has all
 
