@@ -19,24 +19,24 @@ import pytest
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.closing import owners_now
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
-from support.failovers import DISASTER, at, elsewhere, windowed, with_groups, without_source
+from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups, without_source
 from support.flows import Mirror, at_once, mirror
 from support.following import numbered, patiently
 from support.groups import commit, committed
 from support.topics import await_in_sync, produce, read_all
 from support.waiting import BUSY
 
-ORDER = RescueOrder("INC-7", "ada")
+ORDER = FailbackOrder(reason="INC-7", by="ada")
 PARTITIONS = 3
 
 

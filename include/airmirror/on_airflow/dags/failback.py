@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
-    from airmirror.runbooks.failback.steps import FailbackOrder
+    from airmirror.runbooks.failback.order import FailbackOrder
 
 PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
 BACK, UNDO = "failback", "undo"  # the ways; the task of the second has its name
@@ -55,7 +55,7 @@ class PlanFailback(AsksPeople):
 
         self.options = options_of(context)
         if way_of(context) == UNDO:
-            return ask_undo(deployment(), self.flow, context["params"]["reason"], topics_of(context))
+            return ask_undo(deployment(), self.flow, order_of(context, by="nobody yet"))
         return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -69,7 +69,7 @@ class SwitchBack(AsksPeople):
     def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.failback import ask_switch
 
-        return ask_switch(deployment(), self.flow, topics_of(context))
+        return ask_switch(deployment(), self.flow, order_of(context, by="nobody yet"))
 
 
 class FailbackStep(ApprovedStep):
@@ -109,7 +109,7 @@ class UndoFailback(ApprovedStep):
         from airmirror.on_airflow.tasks.failback import take_back
 
         given = self.approved(context, PLAN, TAKE_BACK)
-        take_back(deployment(), self.flow, context["params"]["reason"], given.by, topics_of(context))
+        take_back(deployment(), self.flow, order_of(context, by=given.by))
 
 
 def way_of(context: Context) -> str:
@@ -129,17 +129,17 @@ def topics_of(context: Context) -> tuple[str, ...]:
 
 def order_of(context: Context, by: str) -> FailbackOrder:
     """The order of the trigger form."""
-    from airmirror.runbooks.failback.steps import FailbackOrder
+    from airmirror.runbooks.failback.order import FailbackOrder
 
     given = context["params"]
     return FailbackOrder(
-        given["reason"],
-        by,
-        bool(given["leave"]),
-        WAIT_SECONDS,
+        reason=given["reason"],
+        by=by,
+        leave=bool(given["leave"]),
+        wait=WAIT_SECONDS,
         inexact=bool(given["inexact"]),
         topics=topics_of(context),
-        accept=bool(given.get("accept_loss")),  # a run of before an update has none
+        accept=bool(given.get("accept_loss")),
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
-    from airmirror.runbooks.failover.steps import FailoverOrder
+    from airmirror.runbooks.failover.order import FailoverOrder
 
 PLAN, DRAIN, CLOSE, MOVE, UNDO = "plan", "drain", "close", "move_groups", "undo"
 FAIL_OVER, TAKE_BACK, LEAVE = "Fail over", "Take it back", "Leave it"
@@ -50,7 +50,7 @@ class PlanFailover(AsksPeople):
 
         self.options = options_of(context)
         if context["params"]["way"] == UNDO:
-            return ask_undo(deployment(), self.flow, context["params"]["reason"])
+            return ask_undo(deployment(), self.flow, order_of(context, by="nobody yet"))
         return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -91,7 +91,7 @@ class UndoFailover(ApprovedStep):
         from airmirror.on_airflow.tasks.failover import take_back
 
         given = self.approved(context, PLAN, TAKE_BACK)
-        take_back(deployment(), self.flow, context["params"]["reason"], given.by)
+        take_back(deployment(), self.flow, order_of(context, by=given.by))
 
 
 def options_of(context: Context) -> list[str]:
@@ -101,11 +101,16 @@ def options_of(context: Context) -> list[str]:
 
 def order_of(context: Context, by: str) -> FailoverOrder:
     """The order of the trigger form."""
-    from airmirror.runbooks.failover.steps import FailoverOrder
+    from airmirror.runbooks.failover.order import FailoverOrder
 
     given = context["params"]
     return FailoverOrder(
-        given["way"], given["reason"], by, WAIT_SECONDS, inexact=bool(given["inexact"]), anyway=bool(given["anyway"])
+        way=given["way"],
+        reason=given["reason"],
+        by=by,
+        wait=WAIT_SECONDS,
+        inexact=bool(given["inexact"]),
+        anyway=bool(given["anyway"]),
     )
 
 

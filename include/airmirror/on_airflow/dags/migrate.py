@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
@@ -13,7 +13,7 @@ from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.rehearsal import LONGEST, RehearseMigration
 from airmirror.on_airflow.deployment import deployment
-from airmirror.runbooks.migration.order import STEPS, MoveOrder, Step
+from airmirror.runbooks.migration.order import STEPS, MoveOrder, MoveStep
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GO, LEAVE = "Do it", "Leave it"
 MIGRATE, UNDO, LIFT, REHEARSE = "migrate", "undo", "lift the fence", "rehearse"
-APPROVED: tuple[Step, ...] = ("switch_consumers", "switch_producers", "finish")
+APPROVED: tuple[MoveStep, ...] = ("switch_consumers", "switch_producers", "finish")
 MIRROR, CONSUMERS, REVERSE = "mirror", "switch_consumers", "reverse"
 WAIT_SECONDS = 900.0  # for applications to stop and to start, and for windows to catch up, of one attempt
 AT_ONCE = 16  # runs: other move groups, and an undo next to what it undoes
@@ -63,7 +63,7 @@ class AskStep(AsksPeople):
         from airmirror.on_airflow.tasks.migrate import ask
 
         _only(context, MIGRATE)
-        return ask(deployment(), self.flow, order_of(context, by="nobody yet"), cast(Step, self.step))
+        return ask(deployment(), self.flow, order_of(context, by="nobody yet"), self.step)
 
     def scope(self, context: Context) -> str:
         return str(context["params"]["move"])
@@ -76,7 +76,7 @@ class AskUndo(AskStep):
         from airmirror.on_airflow.tasks.migrate import ask_undo
 
         _only(context, UNDO, LIFT)
-        return ask_undo(deployment(), self.flow, order_of(context, by="nobody yet"), fence_alone=_is_lift(context))
+        return ask_undo(deployment(), self.flow, order_of(context, by="nobody yet"))
 
 
 class MigrateStep(ApprovedStep):
@@ -110,7 +110,7 @@ class UndoMigration(ApprovedStep):
 
         _only(context, UNDO, LIFT)
         given = self.approved(context, asking(UNDO), GO)
-        undo(deployment(), self.flow, order_of(context, given.by), fence_alone=_is_lift(context))
+        undo(deployment(), self.flow, order_of(context, given.by))
 
 
 class RehearseMove(RehearseMigration):
@@ -125,7 +125,14 @@ class RehearseMove(RehearseMigration):
 def order_of(context: Context, by: str) -> MoveOrder:
     """The order of the trigger form."""
     given = context["params"]
-    return MoveOrder(given["move"], given["reason"], by, WAIT_SECONDS, bool(given["reverse"]))
+    return MoveOrder(
+        move=given["move"],
+        reason=given["reason"],
+        by=by,
+        wait=WAIT_SECONDS,
+        reverse=bool(given["reverse"]),
+        fence=_is_lift(context),
+    )
 
 
 def asking(step: str) -> str:

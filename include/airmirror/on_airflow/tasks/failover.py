@@ -5,110 +5,90 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import command
 from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
-from airmirror.on_airflow.tasks.plans import keep_document, log_findings, put_back_lines, signer
+from airmirror.on_airflow.tasks.plans import keep_document, log_findings, signer
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
-from airmirror.report.document import Document
-from airmirror.report.markdown import body, escape
-from airmirror.runbooks.failover import steps
-from airmirror.runbooks.failover.outcome import outcome_of
-from airmirror.runbooks.failover.plan import failover_plan
-from airmirror.runbooks.failover.shown import shown_outcome, shown_plan
-from airmirror.runbooks.failover.steps import FailoverOrder
-from airmirror.runbooks.failover.undo import CannotUndo, undo, undo_plan
+from airmirror.report.markdown import body
+from airmirror.runbooks.errors import CannotUndo, Incomplete
+from airmirror.runbooks.failover import undo
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.run import rest, run
+from airmirror.runbooks.runbook import Progress
 
 log = logging.getLogger(__name__)
 
-STEPS = {"drain": steps.drain_step, "close": steps.close_step}
-
-
-@dataclass(eq=False)
-class FailoverIncomplete(AirmirrorError):
-    """A failover that was carried out, and after which something is missing or left. Its report is written."""
-
-    flow: str
-    headline: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
+PROGRESS = Progress(phase, lambda text: log.info("%s", text))
+assert FAILOVER.undo is not None
+UNDO = FAILOVER.undo
 
 
 def ask(deployment: Deployment, flow: str, order: FailoverOrder) -> Question:
     """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone, BadKey."""
     signer(deployment)  # a key that is none is told before anything is done
     with opened_flow(deployment, flow, Selection()) as opened:
-        steps.check_way(opened, order)
-        found = shown_plan(failover_plan(opened))
+        FAILOVER.check(opened, order)
+        found = FAILOVER.look(opened, order, PROGRESS)
+        asks = FAILOVER.steps[0].asks
+        assert asks is not None
+        does = asks.text(opened.flow, order)
     log_findings(found.findings)
-    return Question(f"{flow}: fail over ({order.way})? {found.headline}", question(found, order))
+    return Question(
+        f"{flow}: fail over ({order.way})? {found.headline}", body(replace(found, reason=order.reason), does)
+    )
 
 
-def question(found: Document, order: FailoverOrder) -> str:
-    """Return the plan as Markdown. Every text that is not ours is escaped."""
-    if order.way == "planned":
-        does = "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
-    else:
-        does = "**Approve to close the flow** and to move groups to what the target alone can prove."
-    return body(replace(found, reason=order.reason), does)
-
-
-def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
+def ask_undo(deployment: Deployment, flow: str, order: FailoverOrder) -> Question:
     """Return the question: what taking the failover back would do now. Raises CannotUndo, NotClosed: there is none."""
     with opened_flow(deployment, flow, Selection()) as opened:
-        found = undo_plan(opened)
-    if found.reasons:
-        raise CannotUndo(flow, found.reasons)
-    if not found.is_closed and not found.groups:
+        found = undo.look(opened, order)
+    if not found.is_good:
+        raise CannotUndo(
+            flow, "failover", command("failover", "plan", flow=flow), tuple(each.evidence for each in found.findings)
+        )
+    if not any(each.rows for each in found.sections):
         raise NotClosed(flow, (), ())
-    first = f"Nothing is written yet. Why: {escape(reason)}. **Approve** to open the flow; groups go back as follows."
-    subject = f"{flow}: take the failover back? {len(found.groups):,} positions of groups go back"
-    return Question(subject, "\n".join([first, *put_back_lines(found.groups)]))
+    return Question(
+        f"{flow}: take the failover back? {found.headline}", body(replace(found, reason=order.reason), UNDO.text)
+    )
 
 
-def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:
+def take_back(deployment: Deployment, flow: str, order: FailoverOrder) -> None:
     """Put groups back and open the flow. Raises CannotUndo, GroupsActive, FlowBusy."""
     with opened_flow(deployment, flow, Selection()) as opened:
-        found = when_free(opened.flow, lambda: undo(opened, reason=reason, by=by, tell=phase))
-    log.info("%d positions of groups are put back, and flow %s is open.", len(found.groups), flow)
+        found = when_free(opened.flow, lambda: undo.undo(opened, order, PROGRESS))
+    log.info("%s", found.headline)
 
 
 def do_step(deployment: Deployment, flow: str, step: str, order: FailoverOrder) -> None:
     """Drain, of a planned failover, or close the flow. Raises SourceNotQuiet, NotDrained, GroupsNotExact, FlowBusy."""
     with opened_flow(deployment, flow, Selection()) as opened:
-        when_free(opened.flow, lambda: STEPS[step](opened, order, phase))
-    if step == "close":
-        log.info("Flow %s is closed: no window writes to its remote topics any more.", flow)
+        if step in FAILOVER.usual(opened.flow, order):
+            run(FAILOVER, opened, order, (step,), PROGRESS)
 
 
 def finish(
-    deployment: Deployment, flow: str, order: FailoverOrder, begun: datetime, run: str, show: Callable[[Path], None]
+    deployment: Deployment, flow: str, order: FailoverOrder, begun: datetime, name: str, show: Callable[[Path], None]
 ) -> None:
     """Judge what is committed, of a disaster; move groups, write the report; ``show`` hears of its page.
 
-    ``begun``: when it was approved. Raises GroupsActive, FlowBusy, and after the report FailoverIncomplete.
+    ``begun``: when it was approved. Raises GroupsActive, FlowBusy, and after the report Incomplete.
     """
     with opened_flow(deployment, flow, Selection()) as opened:
-        left = when_free(opened.flow, lambda: steps.judge_step(opened, order))
-        rows = when_free(opened.flow, lambda: steps.move_step(opened, order))
-        seconds = time.time() - begun.timestamp()
-        done = outcome_of(opened, order, left, rows, seconds)
-    made = shown_outcome(done)
-    keep_document(deployment, "failovers", flow, run, made, show, made.headline)
-    for each in left:
-        log.warning("%s-%d from offset %d on is not proven: %s", each.topic, each.partition, each.first, each.reason)
-    for row in done.left:
-        log.warning("%s in %s-%d was left: %s", row.group, row.topic, row.partition, row.reason)
-    for topic, remote in sorted(done.plan.names.items()):
-        log.info("Start applications of %s with %s.", topic, remote)
+        ran = run(FAILOVER, opened, order, rest(FAILOVER, opened.flow, order, "move_groups"), PROGRESS)
+        made = FAILOVER.outcome(opened, order, replace(ran, seconds=time.time() - begun.timestamp()))
+    keep_document(deployment, "failovers", flow, name, made, show, made.headline)
+    for row in made.rows("names"):
+        log.info("Start applications of %s with %s.", row["on_the_source"], row["on_the_target"])
     log.info("%s", made.headline)
     if not made.is_good:
-        raise FailoverIncomplete(flow, made.headline)
+        raise Incomplete(flow, made.headline)
