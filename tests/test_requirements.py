@@ -11,7 +11,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+from support import ROOT
+from support.resolution import CASES, install_uv, resolve
+
 # Spark brings these to every executor that runs Python.
 SPARKS_OWN = frozenset({"pyarrow", "pyspark"})
 # What a task imports before its slot runs, and the codecs, in a Python that lacks the modules named as arguments.
@@ -86,3 +88,9 @@ def test_a_slot_imports_nothing_that_executors_lack() -> None:
     assert "sqlalchemy" in lacking
     slot = subprocess.run([sys.executable, "-c", A_SLOT, *lacking], capture_output=True, text=True, check=False)
     assert slot.returncode == 0, slot.stderr
+
+
+@pytest.mark.long
+def test_it_installs_beside_every_airflow_that_it_runs_on(tmp_path: Path) -> None:
+    uv = install_uv(tmp_path / "uv")
+    assert {str(case): said for case in CASES if (said := resolve(uv, case))} == {}

@@ -43,7 +43,7 @@ def test_a_connection_in_the_environment(east: Broker, west: Broker, tmp_path: P
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
     file, home = configuration(tmp_path, west.bootstrap, topic), tmp_path / "home"
     home.mkdir()
-    held = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": east.bootstrap}})
+    held = json.dumps({"conn_type": "airmirror_kafka", "extra": {"bootstrap.servers": east.bootstrap}})
     options = ("--config", str(file), "--ledger", f"sqlite:///{tmp_path}/there/ledger.db", "--json")
     planned = airmirror("plan", *options, env=environment(home, **{"AIRFLOW_CONN_KAFKA-EAST": held}))
     assert planned.returncode == 0, planned.stderr

@@ -84,7 +84,7 @@ def airflow(
     east_cluster = {"bootstrap.servers": east.bootstrap, "sasl.username": "nobody", "sasl.password": SECRET}
     environment = dict(airflow_environment(configuration, ledger, directory / "data-docs", connect_server)) | {
         "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
-        "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "kafka", "extra": json.dumps(east_cluster)}),
+        "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "airmirror_kafka", "extra": json.dumps(east_cluster)}),
     }
     stack = start_airflow(
         directory / "airflow",

@@ -359,7 +359,7 @@ def airflow(
         },
         "AIRMIRROR_REPORT_CONNECTION": "report_key",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
-        "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
+        "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "airmirror_kafka", "extra": json.dumps(KAFKA)}),
         "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.

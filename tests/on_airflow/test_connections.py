@@ -1,4 +1,4 @@
-"""Airflow connections of type kafka, in librdkafka's names, become a cluster's settings in Java's."""
+"""Airflow connections, in their form's fields and librdkafka's names, become a cluster's settings in Java's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ a->b.enabled = true
 
 
 def connection(monkeypatch: pytest.MonkeyPatch, extra: object) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", json.dumps({"conn_type": "kafka", "extra": extra}))
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", json.dumps({"conn_type": "airmirror_kafka", "extra": extra}))
 
 
 def test_a_connection_stands_for_the_clusters_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +29,22 @@ def test_a_connection_stands_for_the_clusters_settings(monkeypatch: pytest.Monke
     assert flow.source.bootstrap_servers == ("one:1", "two:2")
     assert flow.source.properties["client.rack"] == "r1"
     assert flow.target.bootstrap_servers == ("two:9092",)
+
+
+def test_the_forms_fields_stand_for_settings_that_the_extra_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = {"conn_type": "airmirror_kafka", "host": "one:1,two:2", "login": "u", "password": "planted"}
+    extra = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "client.rack": None}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", json.dumps({**form, "extra": extra}))
+    configuration = parse(TEXT, "test")
+    source = with_connections(configuration, configuration.flow("a->b")).source
+    assert source.bootstrap_servers == ("one:1", "two:2")
+    assert source.properties["sasl.jaas.config"].endswith('ScramLoginModule required username="u" password="planted";')
+    assert source.properties["security.protocol"] == "SASL_SSL"
+    assert "client.rack" not in source.properties, "a field that was left empty"
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", json.dumps({**form, "extra": {"bootstrap.servers": "three:3"}}))
+    assert with_connections(configuration, configuration.flow("a->b")).source.bootstrap_servers == ("three:3",)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", "airmirror-kafka://u:p@one:1234")
+    assert with_connections(configuration, configuration.flow("a->b")).source.bootstrap_servers == ("one:1234",)
 
 
 def test_other_flows_to_the_target_have_their_connections_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Clusters' client settings from Airflow connections, for tasks and commands; secrets are kept out of task logs.
 
-A connection of type ``kafka`` holds librdkafka's names; they become Java's here, which a configuration speaks.
+The connection's extra holds librdkafka's names or Java's; they become Java's here, which a configuration speaks. Its host, login
+and password stand for bootstrap.servers, sasl.username and sasl.password where the extra has none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airflow.sdk import BaseHook
+from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
@@ -60,7 +61,7 @@ def with_connections(configuration: Configuration, flow: Flow) -> Flow:
 def connected(configuration: Configuration, cluster: Cluster) -> Cluster:
     """A cluster with what its connection holds, if it names one. Raises BadConnection."""
     conn_id = connections_of(configuration).get(cluster.alias)
-    found = _from_connection(cluster, conn_id) if conn_id else cluster
+    found = from_connection(cluster, conn_id) if conn_id else cluster
     for secret in _secrets(found.properties):
         mask_secret(secret)
     return found
@@ -81,7 +82,8 @@ def with_neighbours(configuration: Configuration, flow: Flow) -> Configuration:
     return replace(configuration, flows=flows)
 
 
-def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:
+def from_connection(cluster: Cluster, conn_id: str) -> Cluster:
+    """A cluster with what a connection holds over its own settings. Raises BadConnection."""
     try:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
@@ -92,14 +94,22 @@ def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:
         raise BadConnection(cluster.alias, conn_id, "its extra is no JSON") from error
     if not isinstance(extra, dict):
         raise BadConnection(cluster.alias, conn_id, "its extra must be a JSON object of client settings")
+    given = _form(connection) | {str(key): str(value) for key, value in extra.items() if value not in (None, "")}
     try:
-        settings = java_settings({str(key): str(value) for key, value in extra.items()})
+        settings = java_settings(given)
     except OSError as error:
         raise BadConnection(cluster.alias, conn_id, f"{error.filename} can't be read: {error.strerror}") from error
     servers = as_list(settings.pop("bootstrap.servers", "")) or cluster.bootstrap_servers
     if not servers:
         raise BadConnection(cluster.alias, conn_id, "neither it nor the file has bootstrap.servers")
     return Cluster(cluster.alias, servers, {**cluster.properties, **settings})
+
+
+def _form(connection: Connection) -> dict[str, str]:
+    """What the form's own fields say, in librdkafka's names."""
+    host = f"{connection.host}:{connection.port}" if connection.host and connection.port else connection.host
+    fields = {"bootstrap.servers": host, "sasl.username": connection.login, "sasl.password": connection.password}
+    return {name: value for name, value in fields.items() if value}
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:

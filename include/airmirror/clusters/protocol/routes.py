@@ -11,7 +11,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential, wait_random
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
 from airmirror.clusters.protocol.transport import transport
@@ -360,6 +360,6 @@ def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(errors),
         stop=stop_after_delay(seconds),
-        wait=wait_exponential_jitter(multiplier=0.02, max=2.0, jitter=0.02),
+        wait=wait_exponential(multiplier=0.02, max=2.0) + wait_random(0, 0.02),
         reraise=True,
     )

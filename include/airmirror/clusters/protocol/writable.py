@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential, wait_random
 
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
@@ -30,7 +30,7 @@ def unwritable(
 
     asking = Retrying(
         retry=retry_if_result(bool),
-        wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.02),
+        wait=wait_exponential(multiplier=0.02, max=1.0) + wait_random(0, 0.02),
         stop=stop_after_delay(seconds),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else {},
     )

@@ -106,7 +106,7 @@ KEYS = (
         "airflow.conn.id",
         KeyType.STRING,
         None,
-        "The Airflow connection (type kafka) that holds this cluster's client settings, for runs in Airflow.",
+        "The Airflow connection (type airmirror_kafka) that holds this cluster's client settings, for runs in Airflow.",
         KeyScope.CLUSTER,
     ),
     Key(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airmirror.on_airflow.dags.common import TRIGGERING
 from airmirror.on_airflow.dags.incidents import incident_id, question_of
 from airmirror.on_airflow.dags.operators import HELD
 from airmirror.on_airflow.pausing import dag_is_paused
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 class AskToDecide(TriggerDagRunOperator):
     """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again."""
+
+    template_fields = TRIGGERING
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(skip_when_already_exists=True, **arguments)

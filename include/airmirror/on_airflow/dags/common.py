@@ -12,6 +12,9 @@ from airmirror.config import Flow
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = "airmirror"
 RETRIES = 3
+# Template fields of what triggers a DAG; the standard provider of Airflow 3.2 serializes an unset date with its address, which
+# would make a new version of the DAG of each parse.
+TRIGGERING = ("trigger_dag_id",)
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
 

@@ -17,7 +17,7 @@ from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.retries import ByError
+from airmirror.on_airflow.retries import BY_ERROR
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,7 +38,7 @@ class CompareClusters(BaseOperator):
     page: Path | None = None
 
     def __init__(self, *, comparison: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
+        super().__init__(**BY_ERROR, **arguments)
         self.comparison = comparison
 
     def execute(self, context: Context) -> None:

@@ -16,11 +16,12 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
+from airmirror.on_airflow.dags.common import TRIGGERING
 from airmirror.on_airflow.dags.incidents import question_of
 from airmirror.on_airflow.dags.links import DataDocsLink
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
-from airmirror.on_airflow.retries import ByError
+from airmirror.on_airflow.retries import BY_ERROR
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -42,7 +43,7 @@ class FlowOperator(BaseOperator):
     ui_color = "#e8f1fa"
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
+        super().__init__(**BY_ERROR, **arguments)
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
@@ -197,6 +198,8 @@ class SyncGroupOffsets(FlowOperator):
 
 class NextWindow(TriggerDagRunOperator):
     """Starts the next run at once where this one's window was cut by time or bytes."""
+
+    template_fields = TRIGGERING
 
     def execute(self, context: Context) -> None:
         if not context["ti"].xcom_pull(task_ids=REPLICATE, key=CUT):

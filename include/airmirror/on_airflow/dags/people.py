@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.retries import ByError
+from airmirror.on_airflow.retries import BY_ERROR
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,7 +25,7 @@ class AsksPeople(HITLOperator):
     template_fields = ()
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
+        super().__init__(**BY_ERROR, **arguments)
         self.flow = flow
 
     def ask(self, context: Context) -> Question:

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.common import TRIGGERING, new_dag, tags
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.replicate import dag_id as replicate_id
 from airmirror.on_airflow.deployment import deployment
@@ -61,6 +61,8 @@ class TakeOver(ApprovedStep):
 
 class FirstWindow(TriggerDagRunOperator):
     """Starts a run that copies what comes after."""
+
+    template_fields = TRIGGERING
 
     def execute(self, context: Context) -> None:
         if dag_is_paused(self.trigger_dag_id):
