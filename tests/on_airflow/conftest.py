@@ -120,6 +120,9 @@ compare.evident.source = evident
 compare.evident.target = west
 compare.evident.topics = evident-.*
 compare.evident.rename = evident.{{topic}}
+# Their audits run when they are triggered.
+evident->west.audit.schedule =
+replayed->west.audit.schedule =
 # It begins at the end; what was before goes into a topic of its own.
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history

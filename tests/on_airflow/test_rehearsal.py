@@ -93,18 +93,18 @@ def test_a_rehearsal_is_a_green_run_with_a_report_or_a_red_one(flow: AirflowFlow
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, "rehearsed-billing", {(flow.topic, 0): 40})
     assert flow.first_run()["state"] == "success"
-    dag_id = "rehearse_failover.rehearsed.west"
+    dag_id = "rehearse.rehearsed.west"
     run_id = flow.client.trigger(dag_id)
-    assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "rehearse", 1)
-    link = flow.client.xcom(dag_id, run_id, "rehearse", "audit_report")
+    assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "failover", 1)
+    link = flow.client.xcom(dag_id, run_id, "failover", "audit_report")
     assert "rehearsals/rehearsed.west" in link
-    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "rehearse", 1)
+    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "failover", 1)
     remote = f"{flow.source}.{flow.topic}"
     asked = admin(flow.west).delete_records([TopicPartition(remote, 0, 60)])
     next(iter(asked.values())).result(SECONDS)
     run_id = flow.client.trigger(dag_id)
     assert flow.client.wait_for_run(dag_id, run_id) == "failed"
-    assert flow.client.tasks(dag_id, run_id)["rehearse"]["try_number"] == 1, (
+    assert flow.client.tasks(dag_id, run_id)["failover"]["try_number"] == 1, (
         "what would go wrong is no reason to try again"
     )
-    assert "a failover would go wrong now" in flow.client.log(dag_id, run_id, "rehearse", 1)
+    assert "a failover would go wrong now" in flow.client.log(dag_id, run_id, "failover", 1)

@@ -262,8 +262,7 @@ def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewe
         "migrate",
         "failover",
         "failback",
-        "rehearse_failover",
-        "rehearse_migration",
+        "rehearse",
     ):
         viewer.dags.add(f"{kind}.east.west")
         assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"

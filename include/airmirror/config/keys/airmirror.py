@@ -155,7 +155,8 @@ KEYS = (
         "audit.schedule",
         KeyType.SCHEDULE,
         "@hourly",
-        "The intervals, of the records' timestamps, in which the past is compared again: an interval or a cron line.",
+        "The intervals, of the records' timestamps, in which the past is compared again: an interval or a cron line. Empty: "
+        "the DAG audit.<source>.<target> runs only when it is triggered, and has no backfills.",
     ),
     Key(
         "backfill.into.suffix",
@@ -232,7 +233,7 @@ KEYS = (
         "failover.rehearsal.schedule",
         KeyType.SCHEDULE,
         None,
-        "The schedule of the DAG rehearse_failover.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
+        "When the DAG rehearse.<source>.<target> rehearses a failover: an interval or a cron line. Not set: when it is "
         "triggered.",
     ),
     Key(

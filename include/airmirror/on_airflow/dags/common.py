@@ -1,4 +1,4 @@
-"""The things that all DAGs share: their start, owner and retries, and the tags by which people find them."""
+"""The things that all DAGs share: their names, start, owner and retries, and the tags by which people find them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from airmirror.config import Flow
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = "airmirror"
 RETRIES = 3
+AT_ONCE = 16  # runs of a DAG that people trigger: none waits for another one
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
 
@@ -26,6 +27,11 @@ def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         **more,
     )
+
+
+def id_of(kind: str, flow: Flow) -> str:
+    """Return the id of a flow's DAG of this kind."""
+    return f"{kind}.{flow.source.alias}.{flow.target.alias}"
 
 
 def tags(flow: Flow) -> list[str]:

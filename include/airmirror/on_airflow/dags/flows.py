@@ -19,7 +19,8 @@ from airmirror.config.explain import line_of
 from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags import heartbeats, maintenance
-from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
+from airmirror.on_airflow.dags.audit import audit_dag
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
 from airmirror.on_airflow.dags.failback import failback_dag, failback_id
@@ -27,14 +28,9 @@ from airmirror.on_airflow.dags.failover import failover_dag, failover_id
 from airmirror.on_airflow.dags.migrate import migrate_dag, migrate_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
-from airmirror.on_airflow.dags.rehearsal import (
-    rehearsal_dag,
-    rehearsal_id,
-    rehearsal_of_moves_dag,
-    rehearsal_of_moves_id,
-)
+from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_schedules
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
-from airmirror.on_airflow.dags.report import report_dag, report_id
+from airmirror.on_airflow.dags.schedules import TwoSchedules, union
 from airmirror.on_airflow.dags.takeover import takeover_dag, takeover_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
@@ -43,13 +39,11 @@ log = logging.getLogger(__name__)
 
 OF_A_FLOW = (
     (dag_id, replicate_dag),
-    (audit_id, audit_dag),
-    (replay_id, replay_dag),
+    (partial(id_of, "audit"), audit_dag),
     (decide_id, decide_dag),
-    (report_id, report_dag),
     (migration_plan_id, migration_plan_dag),
     (failover_id, failover_dag),
-    (rehearsal_id, rehearsal_dag),
+    (partial(id_of, "rehearse"), rehearsal_dag),
 )
 
 
@@ -92,6 +86,11 @@ def _read() -> tuple[Configuration, tuple[Problem, ...]]:
         except AirmirrorError as error:
             line, key = line_of(found.whole, flow.name, KEY)
             problems.append(Problem(line, key, str(error)))
+        try:
+            union(flow.name, rehearsal_schedules(flow))
+        except TwoSchedules as error:
+            line, key = line_of(found.whole, flow.name, next(iter(rehearsal_schedules(flow))))
+            problems.append(Problem(line, key, str(error)))
     return found.configuration, tuple(problems)
 
 
@@ -111,7 +110,6 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
             yield failback_id(flow), partial(failback_dag, flow)
         if flow.moves:
             yield migrate_id(flow), partial(migrate_dag, flow)
-            yield rehearsal_of_moves_id(flow), partial(rehearsal_of_moves_dag, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.

@@ -44,7 +44,7 @@ what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
 6. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
 
 With the way *rehearse* a run looks at what all this would meet, and only reads;
-`rehearse_migration.{source}.{target}` does so on a schedule.
+`rehearse.{source}.{target}` does so on a schedule.
 
 Every task reads both clusters again: clear any of them; an answer counts for a day. To go back, trigger a run with *undo*:
 possible until producers have written on {target}, and with the flow back also afterwards. Without it the way back is then

@@ -10,7 +10,6 @@ from airmirror.config import Configuration, Flow
 from airmirror.on_airflow.dags.failback import failback_id
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.dags.migrate import migrate_id
-from airmirror.on_airflow.dags.rehearsal import rehearsal_of_moves_id
 from airmirror.on_airflow.dags.replicate import dag_id
 from airmirror.on_airflow.dags.takeover import takeover_id
 from airmirror.topics.sound import sound
@@ -39,6 +38,6 @@ def flows_of(config: Path) -> Flows:
 def _read(config: Path, _changed: int, _size: int) -> Flows:
     found = sound(config)
     by_dag = {dag_id(flow): flow for flow in found.configuration.enabled}
-    ids = (*(make_id for make_id, _ in OF_A_FLOW), takeover_id, migrate_id, rehearsal_of_moves_id, failback_id)
+    ids = (*(make_id for make_id, _ in OF_A_FLOW), takeover_id, migrate_id, failback_id)
     owners = {make_id(flow): name for name, flow in by_dag.items() for make_id in ids}
     return Flows(found.configuration, by_dag, owners, tuple(sorted(found.broken)))
