@@ -27,16 +27,16 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import FailoverOrder, fail_over
-from airmirror.failover.undo import undo
-from airmirror.failover.ways import Way
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
 from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.steps import FailoverOrder, fail_over
+from airmirror.runbooks.failover.undo import undo
+from airmirror.runbooks.failover.ways import Way
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow

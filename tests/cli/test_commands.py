@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import catch_up_ledger, open_flow
-from airmirror.migration import inventory
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
+from airmirror.runbooks.migration import inventory
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.failback import steps
+from airmirror.runbooks.failback import steps
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
 from support.disks import alter_value

@@ -8,7 +8,7 @@ import pytest
 
 from airmirror.cli.handback import shown_check
 from airmirror.clusters.protocol.workers import Worker
-from airmirror.flows.handback_check import HandbackCheck
+from airmirror.runbooks.takeover.handback_check import HandbackCheck
 from airmirror.windows import mirrormaker
 from airmirror.windows.mirrormaker import dedicated_group, writers
 from support.flows import a_flow

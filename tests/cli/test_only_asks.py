@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
-from airmirror.migration import inventory
+from airmirror.runbooks.migration import inventory
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy
 from support.deployment import Deployment

@@ -7,11 +7,11 @@ from rich.text import Text
 
 from airmirror.cli import plans
 from airmirror.cli.plans import finding_lines
-from airmirror.failover.outcome import FailoverOutcome
-from airmirror.failover.partitions import PartitionPoint
-from airmirror.failover.plan import FailoverPlan
-from airmirror.failover.shown import shown_outcome, shown_plan
 from airmirror.report.document import Finding
+from airmirror.runbooks.failover.outcome import FailoverOutcome
+from airmirror.runbooks.failover.partitions import PartitionPoint
+from airmirror.runbooks.failover.plan import FailoverPlan
+from airmirror.runbooks.failover.shown import shown_outcome, shown_plan
 from support.large import made
 
 

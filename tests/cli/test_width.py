@@ -31,34 +31,34 @@ from airmirror.cli.tables import Rows, table
 from airmirror.cli.tables import show as print_all
 from airmirror.evidence.found import Kind
 from airmirror.evidence.rows import ComparedLogs
-from airmirror.failback.outcome import FailbackOutcome
-from airmirror.failback.plan import FailbackPlan
-from airmirror.failback.rescue import ToRescue
-from airmirror.failback.shown import shown_outcome as shown_returned
-from airmirror.failback.shown import shown_plan as shown_failback
-from airmirror.failover.outcome import FailoverOutcome
-from airmirror.failover.plan import FailoverPlan
-from airmirror.failover.shown import shown_outcome
-from airmirror.failover.shown import shown_plan as shown_failover
 from airmirror.flows import positions, positions_file
 from airmirror.flows import reset as resetting
-from airmirror.flows.handback_check import HandbackCheck
-from airmirror.flows.moving import PutBack
 from airmirror.flows.positions import GroupRow
 from airmirror.flows.positions_file import FileTranslation
 from airmirror.flows.status import FlowStatus
-from airmirror.flows.takeover_exact import ComparedCopies
-from airmirror.flows.takeover_plan import TakeoverPlan
 from airmirror.flows.verification import ComparedPartition
-from airmirror.migration.plan import MigrationPlan
-from airmirror.migration.shown import shown_plan as shown_migration
-from airmirror.migration.state import MoveState
 from airmirror.offsets.groups import GroupOffset
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Translated
-from airmirror.rehearsal.report import RehearsalReport
-from airmirror.rehearsal.report import shown as shown_rehearsal
 from airmirror.report.document import Document
+from airmirror.runbooks.failback.outcome import FailbackOutcome
+from airmirror.runbooks.failback.plan import FailbackPlan
+from airmirror.runbooks.failback.rescue import ToRescue
+from airmirror.runbooks.failback.shown import shown_outcome as shown_returned
+from airmirror.runbooks.failback.shown import shown_plan as shown_failback
+from airmirror.runbooks.failover.outcome import FailoverOutcome
+from airmirror.runbooks.failover.plan import FailoverPlan
+from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import shown_plan as shown_failover
+from airmirror.runbooks.migration.plan import MigrationPlan
+from airmirror.runbooks.migration.shown import shown_plan as shown_migration
+from airmirror.runbooks.migration.state import MoveState
+from airmirror.runbooks.moving import PutBack
+from airmirror.runbooks.rehearsal.report import RehearsalReport
+from airmirror.runbooks.rehearsal.report import shown as shown_rehearsal
+from airmirror.runbooks.takeover.exact import ComparedCopies
+from airmirror.runbooks.takeover.handback_check import HandbackCheck
+from airmirror.runbooks.takeover.plan import TakeoverPlan
 from airmirror.topics.drift import Drift
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.continuing import Continuation

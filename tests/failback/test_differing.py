@@ -10,17 +10,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from airmirror.failback import reopening, steps
-from airmirror.failback.differing import ReturnDiffers
-from airmirror.failback.outcome import outcome_of
-from airmirror.failback.shown import shown_outcome
-from airmirror.failback.steps import is_done
-from airmirror.failover.steps import fail_over
 from airmirror.flows import closing
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
 from airmirror.report.page import page
+from airmirror.runbooks.failback import reopening, steps
+from airmirror.runbooks.failback.differing import ReturnDiffers
+from airmirror.runbooks.failback.outcome import outcome_of
+from airmirror.runbooks.failback.shown import shown_outcome
+from airmirror.runbooks.failback.steps import is_done
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.segments import Segment

@@ -16,16 +16,16 @@ import pytest
 
 from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.failback import plan as planning
-from airmirror.failback import rescue as rescuing
-from airmirror.failback.plan import FailbackPlan, SourceStillGone, failback_plan
-from airmirror.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
-from airmirror.failback.shown import shown_plan
-from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import close
 from airmirror.naming import segment_topic
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
+from airmirror.runbooks.failback import plan as planning
+from airmirror.runbooks.failback import rescue as rescuing
+from airmirror.runbooks.failback.plan import FailbackPlan, SourceStillGone, failback_plan
+from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
+from airmirror.runbooks.failback.shown import shown_plan
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
 from support.failovers import DISASTER, at, elsewhere, with_groups, without_source

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.failback.steps import is_done, return_step
-from airmirror.failover.steps import fail_over
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
+from airmirror.runbooks.failback.steps import is_done, return_step
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.windows import continuing, driver
 from support.failovers import PLANNED
 from support.killing import killed_at

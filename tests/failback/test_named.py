@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from airmirror.failback import returning
-from airmirror.failback.pair import ReturnOrder
-from airmirror.failback.returning import ReturnRefused, returnable
+from airmirror.runbooks.failback import returning
+from airmirror.runbooks.failback.pair import ReturnOrder
+from airmirror.runbooks.failback.returning import ReturnRefused, returnable
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 
 SIGNED = Signed("w", 5, 7, "why", "ada")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.failback.plan import failback_plan
-from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failback.returning import NeverCrossed
-from airmirror.failback.shown import shown_plan
-from airmirror.failback.steps import return_step
-from airmirror.failover.steps import fail_over
 from airmirror.report.page import page
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.returning import NeverCrossed
+from airmirror.runbooks.failback.shown import shown_plan
+from airmirror.runbooks.failback.steps import return_step
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SourceDiverged
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, without_source

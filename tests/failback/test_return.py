@@ -15,13 +15,20 @@ from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
-from airmirror.failback import reopening, returning, steps
-from airmirror.failback.account import returned
-from airmirror.failback.outcome import outcome_of
-from airmirror.failback.plan import failback_plan
-from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
-from airmirror.failback.steps import (
+from airmirror.flows.closing import StillReturning, close, commit_change, overtaking, owners_now, reopen
+from airmirror.flows.prepare import prepare
+from airmirror.flows.reset import ResetOrder, carry_out
+from airmirror.flows.verification import compare_all
+from airmirror.offsets.positions import positions_of
+from airmirror.offsets.translation import Translated
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback import reopening, returning, steps
+from airmirror.runbooks.failback.account import returned
+from airmirror.runbooks.failback.outcome import outcome_of
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
+from airmirror.runbooks.failback.steps import (
     GroupsNotBack,
     close_step,
     drain_step,
@@ -31,16 +38,9 @@ from airmirror.failback.steps import (
     nothing_left,
     return_step,
 )
-from airmirror.failback.undo import undo as undo_return
-from airmirror.failover.steps import fail_over
-from airmirror.failover.undo import undo, undo_plan
-from airmirror.flows.closing import StillReturning, close, commit_change, overtaking, owners_now, reopen
-from airmirror.flows.prepare import prepare
-from airmirror.flows.reset import ResetOrder, carry_out
-from airmirror.flows.verification import compare_all
-from airmirror.offsets.positions import positions_of
-from airmirror.offsets.translation import Translated
-from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback.undo import undo as undo_return
+from airmirror.runbooks.failover.steps import fail_over
+from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.errors import ReturnOver
 from airmirror.windows.fence import claimed

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from airmirror.failback import steps
-from airmirror.failback import undo as undoing
-from airmirror.failback.plan import failback_plan
-from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failback.returning import NeverCrossed
-from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
-from airmirror.failover.steps import fail_over
-from airmirror.failover.undo import undo as undo_failover
 from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.prepare import prepare
 from airmirror.flows.returned import ReturnNotFinished
 from airmirror.flows.verification import compare_all
+from airmirror.runbooks.failback import steps
+from airmirror.runbooks.failback import undo as undoing
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.returning import NeverCrossed
+from airmirror.runbooks.failback.undo import CannotUndoReturn, undo, undo_plan
+from airmirror.runbooks.failover.steps import fail_over
+from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
 from support.failovers import DISASTER, without_source

@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.failback.pair import NoWayBack
-from airmirror.failback.returning import ReturnRefused
 from airmirror.flows.closing import close, owners_now, reopen
-from airmirror.migration import steps
-from airmirror.migration.producers import WrittenSinceClosed, unfinished
-from airmirror.migration.reverse import is_returning, way_back
-from airmirror.migration.undo import undo_move, undo_plan
+from airmirror.runbooks.failback.pair import NoWayBack
+from airmirror.runbooks.failback.returning import ReturnRefused
+from airmirror.runbooks.migration import steps
+from airmirror.runbooks.migration.producers import WrittenSinceClosed, unfinished
+from airmirror.runbooks.migration.reverse import is_returning, way_back
+from airmirror.runbooks.migration.undo import undo_move, undo_plan
 from support.following import numbered
 from support.groups import read_with_group
 from support.killing import killed_at

@@ -18,11 +18,11 @@ from uuid import uuid4
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import owners_now
+from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
+from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.wire.owners import WHOLE

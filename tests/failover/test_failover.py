@@ -13,20 +13,21 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
-from airmirror.failover import alone, steps
-from airmirror.failover.outcome import outcome_of
-from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing, fail_over
-from airmirror.failover.undo import CannotUndo, undo, undo_plan
-from airmirror.flows import closing, moving
+from airmirror.flows import closing
 from airmirror.flows.closing import owners_now, reopen
-from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.holds import add_holds
-from airmirror.flows.moving import GroupsActive, SegmentWriter
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
+from airmirror.runbooks import moving
+from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
+from airmirror.runbooks.failover import alone, steps
+from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing, fail_over
+from airmirror.runbooks.failover.undo import CannotUndo, undo, undo_plan
+from airmirror.runbooks.moving import GroupsActive, SegmentWriter
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE

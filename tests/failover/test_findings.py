@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from airmirror.failover.findings import Finding, findings
-from airmirror.failover.groups import GroupPoint
-from airmirror.failover.partitions import PartitionPoint
-from airmirror.failover.plan import REACH_SECONDS
 from airmirror.offsets.translation import Reason
+from airmirror.runbooks.failover.findings import Finding, findings
+from airmirror.runbooks.failover.groups import GroupPoint
+from airmirror.runbooks.failover.partitions import PartitionPoint
+from airmirror.runbooks.failover.plan import REACH_SECONDS
 
 THERE = PartitionPoint("orders", 0, "east.orders", 10, 10, 10, 1_000, 1_000, held="", lost_on_target=0)
 GROUP = GroupPoint("billing", "orders", 0, 10, 1_000, "east.orders", 10, True, 0, "", None, "")

@@ -10,17 +10,17 @@ import pytest
 
 from airmirror.clusters.protocol.groups import list_every_group
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.failover.findings import kinds_finding
-from airmirror.failover.groups import rows_as_last_seen
-from airmirror.failover.outcome import outcome_of
-from airmirror.failover.plan import failover_plan
-from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import GroupsNotExact, fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.positions import held_back
 from airmirror.offsets.translation import Reason
+from airmirror.runbooks.failover.findings import kinds_finding
+from airmirror.runbooks.failover.groups import rows_as_last_seen
+from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.plan import failover_plan
+from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.steps import GroupsNotExact, fail_over
 from airmirror.windows.mirror import Journal
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source

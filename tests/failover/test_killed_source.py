@@ -14,11 +14,11 @@ import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
-from airmirror.failback.plan import failback_plan
-from airmirror.failover.outcome import outcome_of
-from airmirror.failover.steps import fail_over
-from airmirror.failover.undo import CannotUndo, undo
 from airmirror.flows.closing import reopen
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.steps import fail_over
+from airmirror.runbooks.failover.undo import CannotUndo, undo
 from airmirror.slot import source as fetching
 from airmirror.windows.errors import FlowClosed
 from airmirror_local.brokers import Broker, start_broker

@@ -13,8 +13,6 @@ from confluent_kafka import KafkaException
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
-from airmirror.failover.plan import FailoverPlan, failover_plan
-from airmirror.failover.shown import headline, shown_plan
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
 from airmirror.flows.groups import checkpoints_round
@@ -24,6 +22,8 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
+from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
+from airmirror.runbooks.failover.shown import headline, shown_plan
 from airmirror.windows.window import judge_window, run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
+from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
 from airmirror.windows.window import judge_window, run_window
 from airmirror.wire.mirrormaker import source_offset_key

@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows import handback_check
-from airmirror.flows.handback_check import CopyDifference, HandbackCheck, HandbackVerdict, check_handback, first_records
+from airmirror.runbooks.takeover import handback_check
+from airmirror.runbooks.takeover.handback_check import (
+    CopyDifference,
+    HandbackCheck,
+    HandbackVerdict,
+    check_handback,
+    first_records,
+)
 from airmirror.windows.mirror import Mirror as Session
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror

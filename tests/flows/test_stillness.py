@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.failover import steps
-from airmirror.flows import stillness
 from airmirror.flows.prepare import Opened
-from airmirror.flows.stillness import SAMPLE_SECONDS, await_still
-from airmirror.migration import producers
-from airmirror.migration.chosen import Move
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks import stillness
+from airmirror.runbooks.failover import steps
+from airmirror.runbooks.migration import producers
+from airmirror.runbooks.migration.chosen import Move
+from airmirror.runbooks.stillness import SAMPLE_SECONDS, await_still
 from support.failovers import PLANNED
 from support.flows import a_flow
 from support.migrations import ORDER

@@ -11,9 +11,9 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.admin.client import describe
 from airmirror.clusters.protocol.workers import Worker
 from airmirror.errors import AirmirrorError
-from airmirror.flows.takeover import Continued, copies_now, take_over_copies
 from airmirror.flows.verification import compare_all
 from airmirror.naming import progress_topic, segment_topic
+from airmirror.runbooks.takeover.copies import Continued, copies_now, take_over_copies
 from airmirror.topics.sync import apply, look
 from airmirror.windows import mirrormaker
 from airmirror.windows.errors import ProgressDiffers

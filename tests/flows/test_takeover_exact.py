@@ -9,12 +9,12 @@ import pytest
 
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.flows.prepare import caught_up
-from airmirror.flows.takeover_exact import ComparedCopies, make_exact
-from airmirror.flows.takeover_stop import await_stopped
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.exact import ComparedCopies, make_exact
+from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows import history

@@ -10,10 +10,10 @@ import pytest
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import dry_run
-from airmirror.flows.takeover_plan import takeover_plan
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.writing import ensure_topic
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.plan import takeover_plan
 from airmirror.topics.sync import apply, look
 from airmirror.windows.takeover import TailDiffers
 from airmirror.wire.mirrormaker import OffsetSync, source_offset_key, source_offset_value

@@ -14,10 +14,10 @@ from airmirror.clusters.protocol.described import AclBinding, Quota, acl_binding
 from airmirror.clusters.protocol.granted import create_acl_bindings, set_quotas
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
-from airmirror.migration import access
-from airmirror.migration.access import meant
-from airmirror.migration.chosen import Move
-from airmirror.migration.state import move_state
+from airmirror.runbooks.migration import access
+from airmirror.runbooks.migration.access import meant
+from airmirror.runbooks.migration.chosen import Move
+from airmirror.runbooks.migration.state import move_state
 from airmirror_local.brokers import Broker
 from support.following import numbered, patiently
 from support.groups import commit

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.draining import SourceNotQuiet
-from airmirror.migration.consumers import GroupsHaveMembers
-from airmirror.migration.undo import undo_move
+from airmirror.runbooks.draining import SourceNotQuiet
+from airmirror.runbooks.migration.consumers import GroupsHaveMembers
+from airmirror.runbooks.migration.undo import undo_move
 from airmirror_local.brokers import Broker
 from airmirror_local.shop import App, start_consumer, start_producer, start_transformer
 from support.acls import EVERYBODY

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
 from airmirror.clusters.admin.acls import NoAuthorizer
 from airmirror.flows import prepare as preparing
 from airmirror.flows.closing import owners_now
-from airmirror.migration import fence
-from airmirror.migration.fence import FenceRefused
-from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
+from airmirror.runbooks.migration import fence
+from airmirror.runbooks.migration.fence import FenceRefused
+from airmirror.runbooks.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from support.acls import EVERYBODY

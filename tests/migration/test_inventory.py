@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airmirror.clusters.protocol.groups import GroupsNotRead
-from airmirror.migration import inventory
+from airmirror.runbooks.migration import inventory
 
 DENIED, LOADING = 30, 14
 

@@ -15,14 +15,15 @@ import javaproperties
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows import closing, draining
-from airmirror.flows import moving as group_moving
+from airmirror.flows import closing
 from airmirror.flows.closing import owners_now
-from airmirror.flows.moving import SegmentWriter
 from airmirror.flows.prepare import Opened
-from airmirror.migration import consumers, undo
-from airmirror.migration.order import Step
-from airmirror.migration.undo import undo_move
+from airmirror.runbooks import draining
+from airmirror.runbooks import moving as group_moving
+from airmirror.runbooks.migration import consumers, undo
+from airmirror.runbooks.migration.order import Step
+from airmirror.runbooks.migration.undo import undo_move
+from airmirror.runbooks.moving import SegmentWriter
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.processes import Process, start_process

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from airmirror.clusters.protocol.described import AclBinding
 from airmirror.clusters.protocol.producers import ActiveProducer, KnownTransaction
 from airmirror.config import MoveGroup
-from airmirror.migration.inventory import GroupFacts, Inventory, TopicFacts
-from airmirror.migration.moving import move_groups, readers, writers
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.migration.inventory import GroupFacts, Inventory, TopicFacts
+from airmirror.runbooks.migration.moving import move_groups, readers, writers
 
 
 def topic(name: str, **configs: str) -> TopicFacts:

@@ -26,12 +26,12 @@ from airmirror.clusters.protocol import past_transactions as past
 from airmirror.clusters.protocol.past_transactions import past_transactions
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, MoveGroup
-from airmirror.migration import inventory as taking
-from airmirror.migration.inventory import take
-from airmirror.migration.plan import MigrationPlan, migration_plan
-from airmirror.migration.shown import shown_plan
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
+from airmirror.runbooks.migration import inventory as taking
+from airmirror.runbooks.migration.inventory import take
+from airmirror.runbooks.migration.plan import MigrationPlan, migration_plan
+from airmirror.runbooks.migration.shown import shown_plan
 from airmirror.topics.names import policy_of
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy

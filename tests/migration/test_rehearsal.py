@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.migration import rehearsal as rehearsing
-from airmirror.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move
-from airmirror.migration.rehearsal_report import MoveReport, shown
 from airmirror.naming import segment_topic
-from airmirror.rehearsal.rehearse import RehearsalNeedsSource
 from airmirror.report.files import write_document
+from airmirror.runbooks.migration import rehearsal as rehearsing
+from airmirror.runbooks.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move
+from airmirror.runbooks.migration.rehearsal_report import MoveReport, shown
+from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
 from airmirror.wire.segments import Segment
 from airmirror_local.brokers import Broker
 from support.acls import denied, every_acl

@@ -10,14 +10,14 @@ import pytest
 
 from airmirror.clusters.admin.members import Member
 from airmirror.clusters.protocol.described import AclBinding, Quota
-from airmirror.failover.groups import GroupPoint
-from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
-from airmirror.migration.access import missing_bindings
-from airmirror.migration.facts import MigrationFacts
-from airmirror.migration.inventory import GroupFacts
-from airmirror.migration.moving import Moving
 from airmirror.offsets.translation import Reason
 from airmirror.report.document import Finding
+from airmirror.runbooks.failover.groups import GroupPoint
+from airmirror.runbooks.migration import rules_access, rules_clients, rules_flow, rules_topics
+from airmirror.runbooks.migration.access import missing_bindings
+from airmirror.runbooks.migration.facts import MigrationFacts
+from airmirror.runbooks.migration.inventory import GroupFacts
+from airmirror.runbooks.migration.moving import Moving
 from airmirror.slot.errors import PartitionFailed
 from airmirror.topics.remote import RefusedTopic, TopicPlan
 from airmirror.windows.plan import Planned

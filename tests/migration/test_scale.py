@@ -12,8 +12,8 @@ from confluent_kafka.admin import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.prepare import prepare
-from airmirror.migration.plan import migration_plan
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.migration.plan import migration_plan
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.flows import mirror
 from support.topics import Record, admin, create_topic, produce

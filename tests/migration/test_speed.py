@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.closing import owners_now
-from airmirror.migration.consumers import switch_groups
-from airmirror.migration.undo import undo_move
+from airmirror.runbooks.migration.consumers import switch_groups
+from airmirror.runbooks.migration.undo import undo_move
 from airmirror_local.brokers import Broker
 from support.following import await_copied, await_verified, ended_by_event, follow, numbered
 from support.groups import commit, committed

@@ -11,18 +11,18 @@ import pytest
 
 from airmirror.config import MoveGroup
 from airmirror.flows import closing
-from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import owners_now
-from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.holds import DecisionIncomplete
-from airmirror.flows.moving import SegmentWriter
-from airmirror.migration import producers
-from airmirror.migration.chosen import NoSuchMove, NotMovable, chosen_move
-from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotReady
-from airmirror.migration.order import MoveOrder, Step
-from airmirror.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
-from airmirror.migration.state import move_state
-from airmirror.migration.undo import undo_move
+from airmirror.runbooks import moving as group_moving
+from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
+from airmirror.runbooks.migration import producers
+from airmirror.runbooks.migration.chosen import NoSuchMove, NotMovable, chosen_move
+from airmirror.runbooks.migration.consumers import GroupsHaveMembers, GroupsNotReady
+from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
+from airmirror.runbooks.migration.state import move_state
+from airmirror.runbooks.migration.undo import undo_move
+from airmirror.runbooks.moving import SegmentWriter
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere

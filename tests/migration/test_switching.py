@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from airmirror.flows.closing import close, owners_now
-from airmirror.flows.draining import NotDrained
-from airmirror.migration import consumers, producers
-from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotMoved
+from airmirror.runbooks.draining import NotDrained
+from airmirror.runbooks.migration import consumers, producers
+from airmirror.runbooks.migration.consumers import GroupsHaveMembers, GroupsNotMoved
 from airmirror_local.brokers import Broker
 from support.flows import Mirror
 from support.following import numbered

@@ -12,11 +12,11 @@ from confluent_kafka import Producer
 
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
-from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import owners_now
-from airmirror.flows.moving import SegmentWriter
-from airmirror.migration import undo as undoing
-from airmirror.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
+from airmirror.runbooks import moving as group_moving
+from airmirror.runbooks.migration import undo as undoing
+from airmirror.runbooks.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
+from airmirror.runbooks.moving import SegmentWriter
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.failback.steps import is_done
-from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failback as dag
@@ -33,6 +31,8 @@ from airmirror.on_airflow.dags.failback import (
 )
 from airmirror.on_airflow.tasks import failback
 from airmirror.on_airflow.tasks.approvals import NotApproved
+from airmirror.runbooks.failback.steps import is_done
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.wire.owners import WHOLE
 from on_airflow.conftest import AirflowFlow
 from support.approvals import answered, approvals, run_of

@@ -12,8 +12,6 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.failover.steps import SourceGone, fail_over
-from airmirror.failover.undo import CannotUndo
 from airmirror.flows.closing import NotClosed, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failover as dag
@@ -30,6 +28,8 @@ from airmirror.on_airflow.dags.failover import (
 )
 from airmirror.on_airflow.tasks import failover
 from airmirror.on_airflow.tasks.approvals import NotApproved
+from airmirror.runbooks.failover.steps import SourceGone, fail_over
+from airmirror.runbooks.failover.undo import CannotUndo
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port

@@ -13,13 +13,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import OFFSET_INVALID
 
-from airmirror.failback.pair import NoWayBack
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
 from airmirror.on_airflow.dags.migrate import GO, LEAVE, asking, migrate_dag
 from airmirror.on_airflow.tasks import migrate
+from airmirror.runbooks.failback.pair import NoWayBack
+from airmirror.runbooks.migration.order import STEPS
 from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from migration.conftest import guarded

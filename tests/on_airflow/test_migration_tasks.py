@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from airmirror.flows.prepare import Opened
-from airmirror.migration import inventory
 from airmirror.on_airflow.dags import migration as dags
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import migration
+from airmirror.runbooks.migration import inventory
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.topics import Record, produce

@@ -13,16 +13,16 @@ from confluent_kafka import TopicPartition as Place
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.failover.plan import failover_plan
 from airmirror.flows.closing import close
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
-from airmirror.rehearsal import positions
-from airmirror.rehearsal import rehearse as rehearsing
-from airmirror.rehearsal.rehearse import RehearsalNeedsSource, rehearse
-from airmirror.rehearsal.report import RehearsalReport, shown
 from airmirror.report.files import write_document
+from airmirror.runbooks.failover.plan import failover_plan
+from airmirror.runbooks.rehearsal import positions
+from airmirror.runbooks.rehearsal import rehearse as rehearsing
+from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource, rehearse
+from airmirror.runbooks.rehearsal.report import RehearsalReport, shown
 from airmirror.windows.errors import FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import Segment

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.failover.outcome import outcome_of
-from airmirror.failover.plan import failover_plan
-from airmirror.failover.steps import fail_over
+from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.plan import failover_plan
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED, windowed, with_groups
 from support.flows import Mirror, at_once, mirror

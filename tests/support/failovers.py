@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from airmirror.failover.steps import FailoverOrder
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
+from airmirror.runbooks.failover.steps import FailoverOrder
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror
 from support.topics import Record

@@ -6,9 +6,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from airmirror.flows.prepare import Opened
-from airmirror.migration.chosen import Move, chosen_move
-from airmirror.migration.order import MoveOrder, Step, usual
-from airmirror.migration.steps import do_step
+from airmirror.runbooks.migration.chosen import Move, chosen_move
+from airmirror.runbooks.migration.order import MoveOrder, Step, usual
+from airmirror.runbooks.migration.steps import do_step
 from support.flows import Mirror, mirror
 from support.topics import Cluster, create_topic
 

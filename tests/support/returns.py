@@ -10,13 +10,13 @@ from pathlib import Path
 import javaproperties
 
 from airmirror.config import parse
-from airmirror.failback.pair import Pair
-from airmirror.failback.steps import Done, FailbackOrder, fail_back
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, caught_up, prepare
 from airmirror.ledger import Ledger
 from airmirror.naming import DefaultReplicationPolicy
+from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.failback.steps import Done, FailbackOrder, fail_back
 from airmirror.topics.names import select
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window

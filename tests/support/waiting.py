@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.failover import plan
-from airmirror.flows import stillness
+from airmirror.runbooks import stillness
+from airmirror.runbooks.failover import plan
 
 BUSY = 4  # times as long as promised: this machine may be busy with other tests
 

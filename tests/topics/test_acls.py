@@ -18,7 +18,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
 from airmirror.clusters.admin.client import AccessDenied, Admin, connect
-from airmirror.migration.plan import migration_plan
+from airmirror.runbooks.migration.plan import migration_plan
 from airmirror.topics.acls import missing_acls, remote_acls
 from airmirror.topics.drift import drifts
 from airmirror.topics.sync import look, sync_topics

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.flows.handback import positions, rest_body, write_offsets
+from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.connect_offsets import OffsetsTopicMissing

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from confluent_kafka import TopicPartition
 
-from airmirror.failover.steps import fail_over
 from airmirror.flows.verification import compare_all
+from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SourceTruncated
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED, windowed, with_groups

@@ -10,8 +10,8 @@ import pytest
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.failback.plan import failback_plan
 from airmirror.flows.reset import ResetOrder, carry_out
+from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.diverged import is_same
 from airmirror.windows.resets import Choice

@@ -23,8 +23,8 @@ from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, t
 from airmirror.errors import counted
 
 if TYPE_CHECKING:  # every command would load them at its start
-    from airmirror.failback.plan import FailbackPlan
-    from airmirror.failback.rescue import ToRescue
+    from airmirror.runbooks.failback.plan import FailbackPlan
+    from airmirror.runbooks.failback.rescue import ToRescue
     from airmirror.windows.continuing import Continuation
     from airmirror.windows.resets import Reset
 
@@ -49,8 +49,8 @@ def plan(
 
     Both clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, 2 bad input.
     """
-    from airmirror.failback.plan import failback_plan
-    from airmirror.failback.shown import shown_plan
+    from airmirror.runbooks.failback.plan import failback_plan
+    from airmirror.runbooks.failback.shown import shown_plan
 
     check_place(write)
     signs = signer_of(key)
@@ -72,9 +72,9 @@ def rescue(
 
     Each is copied once: run again, it does what is left. Exit status: 0 nothing is left, 1 something is, 2 bad input.
     """
-    from airmirror.failback import rescue as rescuing
-    from airmirror.failback.plan import failback_plan
-    from airmirror.failback.shown import shown_plan
+    from airmirror.runbooks.failback import rescue as rescuing
+    from airmirror.runbooks.failback.plan import failback_plan
+    from airmirror.runbooks.failback.shown import shown_plan
 
     order = rescuing.RescueOrder(reason, by, tuple(topic or ()))
     with given.opened(shows=not yes) as opened, telling(console) as tell:
@@ -143,10 +143,10 @@ def run(
     moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where records would
     begin to return. Exit status: 0 nothing is left, 1 something is, 2 bad input.
     """
-    from airmirror.failback import steps
-    from airmirror.failback.outcome import outcome_of
-    from airmirror.failback.pair import Pair, check_way_back
-    from airmirror.failback.shown import shown_outcome
+    from airmirror.runbooks.failback import steps
+    from airmirror.runbooks.failback.outcome import outcome_of
+    from airmirror.runbooks.failback.pair import Pair, check_way_back
+    from airmirror.runbooks.failback.shown import shown_outcome
 
     signs = signer_of(key)
     order = steps.FailbackOrder(reason, by, leave, wait, inexact=inexact, topics=tuple(topic or ()), accept=accept_loss)
@@ -184,8 +184,8 @@ def undo(
     """End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and the flow
     stays closed. As long as no group has gone on there. Exit status: 0 it is, or can be, undone, 1 it can't, 2 bad input.
     """
-    from airmirror.failback import undo as undoing
-    from airmirror.failback.pair import Pair, check_way_back
+    from airmirror.runbooks.failback import undo as undoing
+    from airmirror.runbooks.failback.pair import Pair, check_way_back
 
     with (
         given.opened(shows=not yes) as forward,
@@ -237,7 +237,7 @@ def _on_both_sides(reset: Reset) -> str:
 
 
 def _show_rescue(found: FailbackPlan, chosen: list[ToRescue], done: bool) -> None:
-    from airmirror.failback.shown import runs_told
+    from airmirror.runbooks.failback.shown import runs_told
 
     rows: list[list[Cell]] = [
         [each.row.topic, each.row.partition, each.row.never.records, runs_told(each.row.never), each.into]

@@ -19,7 +19,7 @@ from airmirror.cli.rehearse import rehearse
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import show
-from airmirror.failover.ways import Way
+from airmirror.runbooks.failover.ways import Way
 
 failover_commands = typer.Typer(no_args_is_help=True, help="Fail over to the target of a flow.")
 
@@ -42,8 +42,8 @@ def plan(
 
     Nothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.
     """
-    from airmirror.failover.plan import failover_plan
-    from airmirror.failover.shown import shown_plan
+    from airmirror.runbooks.failover.plan import failover_plan
+    from airmirror.runbooks.failover.shown import shown_plan
 
     check_place(write)
     signs = signer_of(key)
@@ -77,10 +77,10 @@ def run(
     """Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. Killed and run
     again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 something is, 2 bad input.
     """
-    from airmirror.failover.outcome import outcome_of
-    from airmirror.failover.plan import failover_plan
-    from airmirror.failover.shown import shown_outcome, shown_plan
-    from airmirror.failover.steps import FailoverOrder, check_way, fail_over
+    from airmirror.runbooks.failover.outcome import outcome_of
+    from airmirror.runbooks.failover.plan import failover_plan
+    from airmirror.runbooks.failover.shown import shown_outcome, shown_plan
+    from airmirror.runbooks.failover.steps import FailoverOrder, check_way, fail_over
 
     order, signs = FailoverOrder(way, reason, by, wait, inexact=inexact, anyway=anyway), signer_of(key)
     with given.opened(shows=not yes) as opened, telling(console) as tell:
@@ -108,7 +108,7 @@ def undo(
     yes: Yes = False,
 ) -> None:
     """Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there."""
-    from airmirror.failover import undo as undoing
+    from airmirror.runbooks.failover import undo as undoing
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name

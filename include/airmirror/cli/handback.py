@@ -22,8 +22,8 @@ from airmirror.flows.rounds import Round
 from airmirror.naming import progress_topic
 
 if TYPE_CHECKING:
-    from airmirror.flows.handback_check import CopyDifference, FirstRecords, HandbackCheck
     from airmirror.flows.prepare import Opened
+    from airmirror.runbooks.takeover.handback_check import CopyDifference, FirstRecords, HandbackCheck
 
 
 @flow_command
@@ -54,7 +54,7 @@ def handback(
     A dedicated MirrorMaker 2 needs nothing: its progress is up to date. Once it runs, --check compares its first records with
     the source's. Exit status 1: something is not verified, or it does not go on at the very next record.
     """
-    from airmirror.flows.handback import positions, rest_body, write_offsets
+    from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 
     if check and (topic or write or yes):
         raise typer.BadParameter("--check only reads: first hand back, then start MirrorMaker 2, then check")
@@ -97,7 +97,7 @@ def _done(*, found_in: str, topic: str, name: str, yes: bool, count: int) -> str
 
 
 def _check(opened: Opened, wait: float, as_json: bool) -> None:
-    from airmirror.flows.handback_check import check_handback
+    from airmirror.runbooks.takeover.handback_check import check_handback
 
     with telling(console) as tell:
         checked = check_handback(opened, wait, tell)
@@ -139,7 +139,7 @@ def shown_check(checked: HandbackCheck) -> list[RenderableType]:
 
 
 def _colour(row: FirstRecords) -> str:
-    from airmirror.flows.handback_check import WRONG, HandbackVerdict
+    from airmirror.runbooks.takeover.handback_check import WRONG, HandbackVerdict
 
     if row.verdict in WRONG:
         return BAD
@@ -147,7 +147,7 @@ def _colour(row: FirstRecords) -> str:
 
 
 def _difference(row: FirstRecords, each: CopyDifference) -> Text:
-    from airmirror.flows.handback_check import HandbackVerdict
+    from airmirror.runbooks.takeover.handback_check import HandbackVerdict
 
     records = "records" if each.records < 0 else counted(each.records, "record")
     of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"

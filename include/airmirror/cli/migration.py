@@ -21,10 +21,10 @@ from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
-from airmirror.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
+from airmirror.runbooks.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
 
 if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.migration.state import MoveState
+    from airmirror.runbooks.migration.state import MoveState
 
 MoveName = Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept.")]
@@ -54,8 +54,8 @@ def plan(
 
     Nothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.
     """
-    from airmirror.migration.plan import DAY_MS, migration_plan
-    from airmirror.migration.shown import shown_plan
+    from airmirror.runbooks.migration.plan import DAY_MS, migration_plan
+    from airmirror.runbooks.migration.shown import shown_plan
 
     check_place(write)
     signs = signer_of(key)
@@ -87,10 +87,10 @@ def run(
     """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
     shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
     """
-    from airmirror.failback.pair import opened_back
-    from airmirror.migration.chosen import chosen_move
-    from airmirror.migration.state import move_state
-    from airmirror.migration.steps import do_step
+    from airmirror.runbooks.failback.pair import opened_back
+    from airmirror.runbooks.migration.chosen import chosen_move
+    from airmirror.runbooks.migration.state import move_state
+    from airmirror.runbooks.migration.steps import do_step
 
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
@@ -130,9 +130,9 @@ def undo(
     """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
     on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
     """
-    from airmirror.failback.pair import opened_back
-    from airmirror.migration.chosen import chosen_move
-    from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
+    from airmirror.runbooks.failback.pair import opened_back
+    from airmirror.runbooks.migration.chosen import chosen_move
+    from airmirror.runbooks.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
     order = MoveOrder(move, reason, by)
     with given.opened(shows=not yes) as opened, telling(console) as tell:

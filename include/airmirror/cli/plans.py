@@ -18,7 +18,7 @@ from airmirror.report.page import value_told
 from airmirror.report.signing import Signer
 
 if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.flows.moving import PutBack
+    from airmirror.runbooks.moving import PutBack
 
 # An answer that says nothing but the question again is left out, so that the lines that matter stand out.
 ANSWERS = frozenset(

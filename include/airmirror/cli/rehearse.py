@@ -28,8 +28,8 @@ def rehearse(
     """Rehearse a failover while everything runs: each group's next record is read on both sides, the newest records are
     compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
     """
-    from airmirror.rehearsal.rehearse import rehearse as carry_out
-    from airmirror.rehearsal.report import RehearsalReport, shown
+    from airmirror.runbooks.rehearsal.rehearse import rehearse as carry_out
+    from airmirror.runbooks.rehearsal.report import RehearsalReport, shown
 
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:
@@ -50,8 +50,8 @@ def rehearse_move(
     """Rehearse a migration while everything runs: each group's next record is read on both sides, the newest records are
     compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
     """
-    from airmirror.migration.rehearsal import rehearse_move as carry_out
-    from airmirror.migration.rehearsal_report import MoveReport, shown
+    from airmirror.runbooks.migration.rehearsal import rehearse_move as carry_out
+    from airmirror.runbooks.migration.rehearsal_report import MoveReport, shown
 
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:

@@ -22,9 +22,9 @@ from airmirror.errors import command, counted
 from airmirror.times import utc
 
 if TYPE_CHECKING:
-    from airmirror.flows.takeover import Continued
-    from airmirror.flows.takeover_exact import ComparedCopies
-    from airmirror.flows.takeover_plan import TakeoverPlan
+    from airmirror.runbooks.takeover.copies import Continued
+    from airmirror.runbooks.takeover.exact import ComparedCopies
+    from airmirror.runbooks.takeover.plan import TakeoverPlan
 
 takeover_commands = typer.Typer(no_args_is_help=True, help="From MirrorMaker 2 to Airmirror, in the same topics.")
 
@@ -39,7 +39,7 @@ def plan(
     """Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status 1:
     something needs a person.
     """
-    from airmirror.flows.takeover_plan import takeover_plan
+    from airmirror.runbooks.takeover.plan import takeover_plan
 
     with given.opened(shows=True) as opened, console.status("comparing both clusters"):
         found = takeover_plan(opened)
@@ -62,8 +62,8 @@ def run(
     """Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next window
     copies what comes. Exit status 1: a partition could not be taken over.
     """
-    from airmirror.flows.takeover import copies_now, take_over_copies
-    from airmirror.flows.takeover_stop import await_stopped
+    from airmirror.runbooks.takeover.copies import copies_now, take_over_copies
+    from airmirror.runbooks.takeover.stop import await_stopped
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
@@ -93,7 +93,7 @@ def history(
     """Compare what MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions there
     become exact too; list what it has copied twice. Exit status 1: something was not copied, or can't be compared.
     """
-    from airmirror.flows.takeover_exact import make_exact
+    from airmirror.runbooks.takeover.exact import make_exact
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name

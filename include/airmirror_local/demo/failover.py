@@ -19,16 +19,16 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.errors import counted
-from airmirror.failback.outcome import outcome_of as outcome_of_failback
-from airmirror.failback.pair import Pair
-from airmirror.failback.plan import failback_plan
-from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failback.steps import Done, FailbackOrder, fail_back, return_step
-from airmirror.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.failover.shown import shown_outcome
-from airmirror.failover.steps import FailoverOrder, fail_over
-from airmirror.flows.moving import GroupsActive
 from airmirror.flows.prepare import caught_up, open_flow
+from airmirror.runbooks.failback.outcome import outcome_of as outcome_of_failback
+from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.steps import Done, FailbackOrder, fail_back, return_step
+from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.steps import FailoverOrder, fail_over
+from airmirror.runbooks.moving import GroupsActive
 from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.demo.shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror_local.stack import FLOW

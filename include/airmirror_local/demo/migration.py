@@ -14,13 +14,13 @@ from rich.console import Console, RenderableType
 
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import GOOD, Cell, line, show, table
-from airmirror.failback.pair import Pair
-from airmirror.flows.draining import SourceNotQuiet
 from airmirror.flows.prepare import caught_up, open_flow
-from airmirror.migration.chosen import chosen_move
-from airmirror.migration.order import MoveOrder, Step
-from airmirror.migration.steps import do_step
-from airmirror.migration.undo import undo_move
+from airmirror.runbooks.draining import SourceNotQuiet
+from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.migration.chosen import chosen_move
+from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.steps import do_step
+from airmirror.runbooks.migration.undo import undo_move
 from airmirror_local.demo.frame import Step as DemoStep
 from airmirror_local.demo.frame import prove, start_clusters
 from airmirror_local.demo.shop import (

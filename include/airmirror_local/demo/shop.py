@@ -11,10 +11,10 @@ from pathlib import Path
 from airmirror.clusters.protocol.log import read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
-from airmirror.flows.draining import prove_past
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import Opened
-from airmirror.flows.stillness import ends_of
+from airmirror.runbooks.draining import prove_past
+from airmirror.runbooks.stillness import ends_of
 from airmirror_local.shop import App, Kind, Protocol, start_consumer, start_producer
 
 TOPICS = {"orders": 3, "payments": 2, "stock": 1}

@@ -23,13 +23,13 @@ from airmirror.evidence.found import Difference, Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.gates import expectations_of
-from airmirror.flows.handback import positions
-from airmirror.flows.handback_check import HandbackVerdict, check_handback
 from airmirror.flows.prepare import Opened, open_flow, prepare
-from airmirror.flows.takeover import Continued, take_over_copies
-from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
-from airmirror.flows.takeover_stop import await_stopped
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.copies import Continued, take_over_copies
+from airmirror.runbooks.takeover.handback import positions
+from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_handback
+from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
+from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror_local.brokers import Broker
 from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.mirrormaker import start_mirrormaker

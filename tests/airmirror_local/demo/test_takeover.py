@@ -13,8 +13,8 @@ import pytest
 
 from airmirror.evidence.found import Difference, Kind
 from airmirror.evidence.rows import ComparedLogs
-from airmirror.flows.takeover import Continued
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.copies import Continued
 from airmirror.slot.errors import SourceCorrupt
 from airmirror_local.demo.takeover import TakeoverRun, doubts, summary
 from support import ROOT

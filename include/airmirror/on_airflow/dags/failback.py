@@ -20,10 +20,10 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.failback.steps import FailbackOrder
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
+    from airmirror.runbooks.failback.steps import FailbackOrder
 
 PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
 BACK, UNDO = "failback", "undo"  # the ways; the task of the second has its name
@@ -129,7 +129,7 @@ def topics_of(context: Context) -> tuple[str, ...]:
 
 def order_of(context: Context, by: str) -> FailbackOrder:
     """The order of the trigger form."""
-    from airmirror.failback.steps import FailbackOrder
+    from airmirror.runbooks.failback.steps import FailbackOrder
 
     given = context["params"]
     return FailbackOrder(

@@ -19,10 +19,10 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.failover.steps import FailoverOrder
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
+    from airmirror.runbooks.failover.steps import FailoverOrder
 
 PLAN, DRAIN, CLOSE, MOVE, UNDO = "plan", "drain", "close", "move_groups", "undo"
 FAIL_OVER, TAKE_BACK, LEAVE = "Fail over", "Take it back", "Leave it"
@@ -101,7 +101,7 @@ def options_of(context: Context) -> list[str]:
 
 def order_of(context: Context, by: str) -> FailoverOrder:
     """The order of the trigger form."""
-    from airmirror.failover.steps import FailoverOrder
+    from airmirror.runbooks.failover.steps import FailoverOrder
 
     given = context["params"]
     return FailoverOrder(

@@ -9,11 +9,11 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.migration.order import STEPS, MoveOrder, Step
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.rehearsal import LONGEST, RehearseMigration
 from airmirror.on_airflow.deployment import deployment
+from airmirror.runbooks.migration.order import STEPS, MoveOrder, Step
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

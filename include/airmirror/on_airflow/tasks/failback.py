@@ -11,14 +11,6 @@ from datetime import datetime
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError, counted
-from airmirror.failback import steps
-from airmirror.failback.outcome import outcome_of
-from airmirror.failback.pair import Pair, check_way_back
-from airmirror.failback.plan import failback_plan
-from airmirror.failback.shown import shown_outcome, shown_plan
-from airmirror.failback.steps import Done, FailbackOrder
-from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
-from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
@@ -27,6 +19,14 @@ from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.document import Document
 from airmirror.report.markdown import body, escape
+from airmirror.runbooks.draining import undrained
+from airmirror.runbooks.failback import steps
+from airmirror.runbooks.failback.outcome import outcome_of
+from airmirror.runbooks.failback.pair import Pair, check_way_back
+from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failback.shown import shown_outcome, shown_plan
+from airmirror.runbooks.failback.steps import Done, FailbackOrder
+from airmirror.runbooks.failback.undo import CannotUndoReturn, undo, undo_plan
 
 log = logging.getLogger(__name__)
 

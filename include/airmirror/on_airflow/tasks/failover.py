@@ -10,12 +10,6 @@ from datetime import datetime
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
-from airmirror.failover import steps
-from airmirror.failover.outcome import outcome_of
-from airmirror.failover.plan import failover_plan
-from airmirror.failover.shown import shown_outcome, shown_plan
-from airmirror.failover.steps import FailoverOrder
-from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
@@ -25,6 +19,12 @@ from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.document import Document
 from airmirror.report.markdown import body, escape
+from airmirror.runbooks.failover import steps
+from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.plan import failover_plan
+from airmirror.runbooks.failover.shown import shown_outcome, shown_plan
+from airmirror.runbooks.failover.steps import FailoverOrder
+from airmirror.runbooks.failover.undo import CannotUndo, undo, undo_plan
 
 log = logging.getLogger(__name__)
 

@@ -8,19 +8,19 @@ from contextlib import AbstractContextManager
 from typing import cast
 
 from airmirror.errors import counted, named
-from airmirror.failback.pair import opened_back
 from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
-from airmirror.migration.chosen import chosen_move
-from airmirror.migration.order import WITH_REVERSE, MoveOrder, Step
-from airmirror.migration.state import MoveState, move_state
-from airmirror.migration.steps import do_step
-from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.markdown import escape
+from airmirror.runbooks.failback.pair import opened_back
+from airmirror.runbooks.migration.chosen import chosen_move
+from airmirror.runbooks.migration.order import WITH_REVERSE, MoveOrder, Step
+from airmirror.runbooks.migration.state import MoveState, move_state
+from airmirror.runbooks.migration.steps import do_step
+from airmirror.runbooks.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from airmirror.flows.selection import Selection
-from airmirror.migration.plan import DAY_MS, migration_plan
-from airmirror.migration.shown import shown_plan
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.plans import keep_document, log_findings
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow
+from airmirror.runbooks.migration.plan import DAY_MS, migration_plan
+from airmirror.runbooks.migration.shown import shown_plan
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airmirror.flows.moving import PutBack
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.report.document import Document, Finding
 from airmirror.report.errors import BadKey
@@ -17,6 +16,7 @@ from airmirror.report.files import write_document
 from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 from airmirror.report.markdown import escape
 from airmirror.report.signing import Signer, signer_of_pem
+from airmirror.runbooks.moving import PutBack
 
 log = logging.getLogger(__name__)
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.selection import Selection
-from airmirror.migration.rehearsal import rehearse_move
-from airmirror.migration.rehearsal_report import MoveReport
-from airmirror.migration.rehearsal_report import shown as shown_move
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.plans import keep_document
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.rehearsal.rehearse import rehearse
-from airmirror.rehearsal.report import RehearsalReport, shown
+from airmirror.runbooks.migration.rehearsal import rehearse_move
+from airmirror.runbooks.migration.rehearsal_report import MoveReport
+from airmirror.runbooks.migration.rehearsal_report import shown as shown_move
+from airmirror.runbooks.rehearsal.rehearse import rehearse
+from airmirror.runbooks.rehearsal.report import RehearsalReport, shown
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, counted, listed
 from airmirror.flows.selection import Selection
-from airmirror.flows.takeover import take_over_copies
-from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
-from airmirror.flows.takeover_stop import await_stopped
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.report.markdown import escape
+from airmirror.runbooks.takeover.copies import take_over_copies
+from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
+from airmirror.runbooks.takeover.stop import await_stopped
 
 log = logging.getLogger(__name__)
 

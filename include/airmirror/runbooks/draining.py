@@ -1,0 +1,275 @@
+"""A source drained before its applications leave it: nobody writes, and all of it is copied by last windows and verified.
+
+Of the whole flow (a planned failover), or of some of its topics (a migration's move group).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.clusters.protocol.connection import UnsupportedBroker
+from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
+from airmirror.clusters.protocol.producers import (
+    ActiveProducer,
+    active_producers,
+    known_transactions,
+    producers_by_id,
+)
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.measure import measure_window
+from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.stillness import await_still, ends_of
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.times import utc
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.fence import end_window
+from airmirror.windows.window import run_window
+from airmirror.wire.claims import ClaimEntry, holder
+
+SLOTS = 4
+MOST_WINDOWS = 100  # each of at most window.max.ms
+LOOK_SECONDS = 0.2
+RECENT_MS = 60_000  # who wrote so long before the last one is not named
+UNKNOWN_WRITER = "a producer that no broker remembers (without idempotence)"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class SourceNotQuiet(AirmirrorError):
+    """A source that is still written to; where, and by which producers, as far as its brokers tell."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    seconds: float
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: the source is still written to after {self.seconds:.0f} s; nothing was closed. Stop these "
+            f"producers, and do this again\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(eq=False)
+class NotDrained(AirmirrorError):
+    """Partitions of which not everything is verified on the target; nothing was closed."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        plan = command("failover", "plan", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: not everything is verified on the target, so that nothing was closed; {plan} says more\n"
+            f"{listed(self.reasons)}"
+        )
+
+
+def await_quiet(
+    opened: Opened,
+    *,
+    still_ms: int,
+    seconds: float,
+    topics: Collection[str] | None = None,
+    tell: Tell = lambda phase: None,
+) -> None:
+    """Return when for ``still_ms`` no end offset of ``topics`` (None: of the flow) has moved and no transaction was open.
+
+    ``seconds``: how long that may take. Raises SourceNotQuiet.
+    """
+    flow = opened.flow
+    with Routes(flow.source, _client(opened)) as source:
+        left = await_still(
+            source,
+            _topics(opened) if topics is None else topics,
+            still=still_ms / 1000,
+            seconds=seconds,
+            reasons=lambda moving: _with_writers(source, moving),
+            tell=tell,
+        )
+    if left:
+        raise SourceNotQuiet(flow.name, seconds, tuple(left))
+
+
+def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:
+    """Run last windows, in this process, until everything on the source is verified. A window that is at work is ended.
+
+    Judged by the engine's own checks; what a gate or a person holds stays held. Raises NotDrained, or a cluster's error.
+    """
+    for number in range(MOST_WINDOWS):
+        left = undrained(opened)
+        if not left:
+            return
+        tell(f"last window {number + 1}: {left[0]}")
+        try:
+            _last_window(opened, None, tell)
+        except FlowBusy as busy:
+            tell(f"ending window {busy.window} of {busy.owner}")
+            end_window(opened.flow, opened.ledger, busy.window)
+    raise NotDrained(opened.flow.name, tuple(undrained(opened)))
+
+
+def prove_past(
+    opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = lambda phase: None
+) -> None:
+    """Return when all before these source offsets is verified: by the window that is at work, by windows of this process where
+    none is. No window is ended. Raises NotDrained after ``seconds``, or a cluster's error.
+    """
+    ends = time.monotonic() + seconds
+    with Routes(opened.flow.source, _client(opened)) as source:
+        source.refresh({key.topic for key in wanted})
+        starts = offsets_with_patience(source, wanted, EARLIEST)
+    while True:
+        catch_up_soon(opened)
+        left = _unproven(opened, wanted, starts)
+        if left and not _is_claimed(opened):
+            try:
+                _last_window(opened, {key.topic for key in wanted}, tell)
+            except FlowBusy as busy:
+                tell(f"window {busy.window} of {busy.owner} is at work")
+            left = _unproven(opened, wanted, starts)
+        if not left:
+            return
+        if time.monotonic() > ends:
+            raise NotDrained(opened.flow.name, tuple(left))
+        tell(left[0])
+        time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells what another window has verified
+
+
+def undrained(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
+    """Return the partitions of ``topics`` (None: of the flow) that have more than what is verified on the target, in words."""
+    catch_up_soon(opened)
+    with Routes(opened.flow.source, _client(opened)) as source:
+        ends = ends_of(source, _topics(opened) if topics is None else topics)
+        starts = offsets_with_patience(source, ends, EARLIEST)
+    return _unproven(opened, ends, starts)
+
+
+def _unproven(opened: Opened, wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> list[str]:
+    """The partitions of which less than ``wanted`` is verified, by the ledger as it is; ``starts``: where logs begin."""
+    state, found = opened.ledger.state(), []
+    for key, end in sorted(wanted.items()):
+        mark = state.verified.get(key)
+        verified = starts[key] if mark is None else mark.offset + 1
+        if verified < end:
+            found.append(f"{key}: verified up to {verified}, the source ends at {end}")
+    return found
+
+
+def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> None:
+    """One window of ``topics`` (None: of the flow). Raises FlowBusy, a cluster's error, or NotDrained where it is not well."""
+    prepared = prepare(opened)
+
+    def only(key: TopicPartition) -> bool:
+        return topics is None or key.topic in topics
+
+    result = run_window(
+        prepared.opened.flow,
+        prepared.opened.ledger,
+        prepared.topics,
+        in_threads,
+        window=f"last-{uuid.uuid4().hex[:12]}",
+        slots=lambda: opened.flow.tasks_max or SLOTS,
+        only=only,
+        tell=tell,
+    )
+    measure_window(prepared.opened, result, only)
+    wrong = [
+        str(row.error)
+        for row in result.rows
+        if row.error is not None and only(TopicPartition(row.topic, row.partition))
+    ]
+    if topics is None:
+        wrong += _refused(prepared)
+    else:
+        why = command("topics", flow=opened.flow.name)
+        wrong += [
+            f"{topic} is not replicated now: {why} says why" for topic in sorted(set(topics) - set(prepared.topics))
+        ]
+    if wrong:
+        raise NotDrained(opened.flow.name, tuple(wrong))
+
+
+def _is_claimed(opened: Opened) -> bool:
+    """Return whether a window is at work, by the ledger, which has caught up."""
+    held = holder((ClaimEntry(*each) for each in opened.ledger.claims()), compacted=True)
+    return held is not None and held.alive_at(int(time.time() * 1000))
+
+
+def _topics(opened: Opened) -> set[str]:
+    """The source's topics that the flow replicates, also where it is closed, but for those that another order has named."""
+    planned, owners = plan_topics(opened, closed_too=True), opened.ledger.owners()
+    known = set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
+    return {topic for topic in known if not owners.is_apart(topic)}
+
+
+def _refused(prepared: Prepared) -> list[str]:
+    """What is refused of the flow, but for topics that another order has named."""
+    if not prepared.refused:
+        return []
+    owners, planned = prepared.opened.ledger.owners(), plan_topics(prepared.opened)
+    apart = {str(each) for each in planned.refused if owners.is_apart(each.topic)}
+    return [each for each in prepared.refused if each not in apart]
+
+
+def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[str]:
+    """Return what moves, in words, with the last producers of each partition as far as brokers tell."""
+    writers = last_writers(source, moving) if moving else {}
+    if writers is None:
+        return list(moving.values())
+    return [f"{what}, by {writers.get(key, UNKNOWN_WRITER)}" for key, what in moving.items()]
+
+
+def last_writers(source: Routes, keys: Collection[TopicPartition]) -> dict[TopicPartition, str] | None:
+    """Return the last producers of each partition in words, none that has no id; None: these brokers can't tell."""
+    try:
+        told = active_producers(source, keys)
+        names = producers_by_id(known_transactions(source))
+    except UnsupportedBroker:
+        return None
+    by_key: dict[TopicPartition, list[ActiveProducer]] = {}
+    for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True):
+        by_key.setdefault(each.partition, []).append(each)
+    return {
+        key: "; ".join(_in_words(each, names) for each in its if _is_recent(each, its[0]))
+        for key, its in by_key.items()
+    }
+
+
+def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
+    """Return whether a producer writes about as late as the last one, by its records' times."""
+    return each.open_from >= 0 or last.last_ms - each.last_ms < RECENT_MS
+
+
+def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
+    opens = ", with an open transaction" if each.open_from >= 0 else ""
+    return (
+        f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
+        f"{each.last_sequence}, last at {utc(each.last_ms)}{opens})"
+    )
+
+
+def _called(name: str | None) -> str:
+    return f" of transactional id {name}" if name else ""
+
+
+def _client(opened: Opened) -> str:
+    return f"airmirror|{opened.flow.name}|drain"
+
+
+def in_threads(slots: Sequence[Slot]) -> list[SlotResult]:
+    """Run slots in this process: whoever switches applications over, or rehearses it, does not wait for Spark."""
+    with ThreadPoolExecutor(len(slots), "slot") as pool:
+        return [result for results in pool.map(run_slot, slots) for result in results]

@@ -1,0 +1,114 @@
+"""Records that are not on both sides as they were copied: found one by one, and left out of the account where people accept it.
+
+Nothing is altered on either side: they stay where they are, no position is translated to them, and each is counted as lost in
+the account of the flow (invariants C, E and G). Which they are is written to the segment topic with the decision.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.closing import overtaking
+from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
+from airmirror.ledger import FlowLedger
+from airmirror.runbooks.failback.pair import CLAIMS, ReturnOrder, claim_name
+from airmirror.windows import resetting
+from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.judging import judge_unverified
+from airmirror.windows.losses import losses
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Reset
+from airmirror.windows.verify import no_objection
+from airmirror.wire.segments import ResetRecord
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class ReturnDiffers(AirmirrorError):
+    """Records that crossed or returned and are not on both sides as they were copied: the flow stays closed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r} stays closed: not all is equal on both sides; {accepting(self.flow)}\n{listed(self.reasons)}"
+
+
+def accepting(flow: str) -> str:
+    """The commands that show what differs, and that go on without it."""
+    shown = command("failback", "run", "--accept-loss", "--reason", "…", flow=flow)
+    done = command("failback", "run", "--accept-loss", "--reason", "…", "--yes", flow=flow)
+    return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and goes on"
+
+
+def settle(forward: Opened, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+    """Prove all that crossed of ``topics`` of the source, but what differs, which is accepted. Raises ReturnDiffers, FlowBusy,
+    SlotFenced, or a cluster's error."""
+    with (
+        Mirror.open(forward.flow, forward.ledger, "return") as mirror,
+        overtaking(forward, claim_name(), tell) as granted,
+    ):
+        mirror.refresh()
+        prove(mirror, granted, topics, order, tell)
+    catch_up_ledger(forward)
+
+
+def prove(
+    mirror: Mirror, granted: GrantedClaim, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None
+) -> None:
+    """Judge what no gate has let pass yet, under the flow's claim; where the order accepts it, without what differs.
+
+    Raises ReturnDiffers, a cluster's error, SlotFenced.
+    """
+    tell("comparing what crossed and what returned, record by record")
+    if order.accept and (found := _differing(mirror, topics)):
+        resetting.commit(granted, found, by=order.by.strip(), reason=order.reason.strip())
+        mirror.catch_up()
+    judged = judge_unverified(mirror, granted, no_objection if order.accept else None, trusted=())
+    there = set(topics) - mirror.source.refresh_existing(topics).keys()  # of the others all returns
+    wrong = [each.error for each in judged.verdicts if each.error is not None and each.topic in there]
+    if unreadable := next((error for error in wrong if error.transient), None):
+        raise unreadable
+    if wrong:
+        raise ReturnDiffers(mirror.flow.name, tuple(map(str, wrong)))
+
+
+def differing(forward: Opened) -> list[Reset]:
+    """Return which records differ of what no gate has let pass, a partition each, with its runs; nothing is written but the
+    ledger. Raises what reading a log does."""
+    catch_up_soon(forward)
+    if not forward.ledger.unverified():
+        return []
+    with Mirror.open(forward.flow, forward.ledger, "return") as mirror:
+        mirror.refresh()
+        return _differing(mirror, {each.topic for each in mirror.index.unverified()})
+
+
+def accepted(forward: Opened) -> list[ResetRecord]:
+    """Return what was accepted since the flow, or the topic, was closed last, by the ledger, which has caught up."""
+    return [
+        each
+        for closed, topics in closures(forward.ledger).items()
+        for each in forward.ledger.of_kind(ResetRecord, closed)
+        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(CLAIMS)
+    ]
+
+
+def closures(ledger: FlowLedger) -> dict[int, set[str]]:
+    """Return the topics of the flow's account by the offset of the segment topic at which each, or the flow, was closed last; -1:
+    never. What was written since lies after it, whatever clocks say."""
+    owners, found = ledger.owners(), defaultdict[int, set[str]](set)
+    for topic, _ in ledger.last_segments():
+        record = owners.record(topic)
+        found[record.closed_offset if record else -1].add(topic)
+    return found
+
+
+def _differing(mirror: Mirror, topics: Collection[str]) -> list[Reset]:
+    missing = mirror.source.refresh_existing(topics)
+    chosen = [each for each in mirror.index.unverified() if each.topic in topics and each.topic not in missing]
+    return losses(mirror, chosen, {each.topic: each.remote_topic for each in chosen})

@@ -1,0 +1,62 @@
+"""The outcome of a failback that was carried out: what returned, where groups went, what stays behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.report.document import now_ms
+from airmirror.runbooks.failback.account import Returned, returned
+from airmirror.runbooks.failback.differing import accepted
+from airmirror.runbooks.failback.pair import CLAIMS, Pair
+from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
+from airmirror.runbooks.failback.steps import Done, FailbackOrder
+from airmirror.wire.owners import OrderScope
+from airmirror.wire.segments import ResetRecord
+from airmirror.wire.switches import GroupMove
+
+
+@dataclass(frozen=True)
+class FailbackOutcome:
+    """The outcome of a failback. ``plan``: how things are after it; ``moves``: where groups stood on the source and went;
+    ``left``: positions of groups that were not moved, with their reasons; ``accepted``: records that differ on both sides, which
+    a person has accepted; ``seconds``: how long this run of it took.
+    """
+
+    order: FailbackOrder
+    ended_ms: int
+    seconds: float
+    plan: FailbackPlan
+    returned: tuple[Returned, ...]
+    moves: tuple[GroupMove, ...]
+    left: tuple[tuple[str, str, int, str], ...]
+    accepted: tuple[ResetRecord, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether every group was moved, nothing stays behind, and nothing differs."""
+        return not self.left and not self.accepted and not any(each.behind for each in self.returned)
+
+
+def outcome_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackOutcome:
+    """Look at both clusters after the last step."""
+    now = pair.now()
+    owners = now.forward.ledger.owners()
+
+    def ordered(each: Returned | GroupMove | ResetRecord) -> bool:
+        if order.topics:
+            return each.topic in order.topics
+        record = owners.record(each.topic)
+        # What another order has named came back by that one.
+        return record is None or record.scope is OrderScope.FLOW
+
+    moves = now.reverse.ledger.of_kind(GroupMove)
+    return FailbackOutcome(
+        order=order,
+        ended_ms=now_ms(),
+        seconds=done.seconds,
+        plan=failback_plan(now.forward),
+        returned=tuple(filter(ordered, returned(now.forward))),
+        moves=tuple(each for each in moves if each.window.startswith(CLAIMS) and ordered(each)),
+        left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
+        accepted=tuple(filter(ordered, accepted(now.forward))),
+    )

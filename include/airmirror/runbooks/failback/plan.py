@@ -1,0 +1,150 @@
+"""The plan of a failback: how both sides have diverged since a failover. Nothing is written but the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError, command, counted, named
+from airmirror.flows.prepare import Opened, caught_up, plan_topics
+from airmirror.report.document import Finding
+from airmirror.runbooks.failback.divergence import Divergence, divergences
+from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, way_back_finding
+from airmirror.runbooks.failover.groups import kinds_of
+from airmirror.runbooks.failover.plan import unreachable
+from airmirror.topics.drift import Drift, drifts
+from airmirror.windows.mirror import Mirror
+from airmirror.wire.owners import Ownership
+
+CLOSED = "the flow is closed"
+NEW = "records of partitions that the flow has copied nothing of yet"
+
+
+@dataclass(eq=False)
+class SourceStillGone(AirmirrorError):
+    """A failback whose source can't be reached; ``reason``: what it was asked, and what came of it."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reason: str
+
+    def __str__(self) -> str:
+        known = command("failover", "plan", flow=self.flow)
+        return f"flow {self.flow!r}: what diverged is read on its source, which is not back: {self.reason}; until then: {known}"
+
+
+@dataclass(frozen=True)
+class FailbackPlan:
+    """Both sides of a flow at ``made_ms`` (epoch milliseconds), a partition at a time.
+
+    ``closure``: who closed the flow, None: it is open. ``drift``: what the target's topics, configs and ACLs have otherwise.
+    """
+
+    flow: str
+    made_ms: int
+    closure: Ownership | None
+    partitions: tuple[Divergence, ...]
+    drift: tuple[Drift, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def never(self) -> int:
+        """Records of the source that never crossed and were not rescued."""
+        return sum(each.never.records for each in self.partitions)
+
+    @property
+    def rescued(self) -> int:
+        """Records of the source that were rescued."""
+        return sum(each.rescued for each in self.partitions)
+
+    @property
+    def since(self) -> int:
+        """Records that others have written on the target after the flow's last ones."""
+        return sum(each.since.records for each in self.partitions)
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether nothing diverged."""
+        return all(each.is_equal for each in self.partitions)
+
+    @property
+    def headline(self) -> str:
+        """Return the whole plan in one sentence."""
+        lost = sum(each.lost for each in self.partitions)
+        shorter = f", {lost:,} offsets that crossed are not on the source any more" if lost else ""
+        return (
+            f"{self.flow}: {counted(self.never, 'record')} of the source never crossed, {self.rescued:,} were rescued, "
+            f"{self.since:,} were written on the target since{shorter}."
+        )
+
+
+def failback_plan(opened: Opened) -> FailbackPlan:
+    """Read both clusters. Raises SourceStillGone, what guards the clusters, and what reading a log does."""
+    opened = caught_up(opened, soon=True)
+    if error := unreachable(opened):
+        raise SourceStillGone(opened.flow.name, error)
+    topics = plan_topics(opened, closed_too=True)
+    last = opened.ledger.last_segments().values()
+    names = {**topics.topics, **{record.topic: record.remote_topic for record in last}}
+    with Mirror.open(opened.flow, opened.ledger, "failback") as mirror:
+        mirror.refresh()
+        rows = divergences(mirror, names)
+        kinds = kinds_of(mirror.target, opened.flow.settings)
+    closure, drift = opened.ledger.owners().whole, tuple(drifts(topics))
+    refused = [str(each) for each in topics.refused]
+    found = [
+        *_findings(opened.flow.name, closure, rows),
+        kinds_finding(kinds),
+        drift_finding(opened.flow.name, drift, refused),
+        way_back_finding(opened.flow.name, opened.configuration.has_way_back(opened.flow)),
+    ]
+    return FailbackPlan(
+        flow=opened.flow.name,
+        made_ms=int(time.time() * 1000),
+        closure=closure,
+        partitions=tuple(rows),
+        drift=drift,
+        findings=tuple(found),
+    )
+
+
+def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
+    rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=flow)
+    never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
+    waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
+    since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
+    return [
+        Finding("ok", CLOSED, f"by {closure.by}: {closure.reason}")
+        if closure
+        else Finding(
+            "warn",
+            CLOSED,
+            "it is open: its next window copies what never crossed, where nobody else has written to the remote topic",
+            command("flow", "close", "--reason", "…", "--yes", flow=flow),
+        ),
+        _judged("the source's logs are those that were copied", [f"{r.name}: {r.problem}" for r in rows if r.problem]),
+        _judged(
+            "all of the source can be read",
+            [
+                f"{each.name} has an open transaction from offset {each.open_from} on"
+                for each in rows
+                if each.open_from >= 0
+            ],
+            "it ends when its producer comes back, or when its time is over; then ask again",
+        ),
+        _judged("all that is on the source has crossed, or was rescued", never, rescue),
+        Finding("ok", NEW, named(waits) + ": the flow copies them when it is open" if waits else "none"),
+        _judged("nobody has written on the target since", since),
+        _judged(
+            "all that crossed is verified",
+            [f"{each.name} ({each.unverified:,} offsets)" for each in rows if each.unverified],
+            command("verify", flow=flow),
+        ),
+    ]
+
+
+def _judged(what: str, found: Sequence[str], way_out: str = "") -> Finding:
+    return Finding("warn", what, named(found), way_out) if found else Finding("ok", what, "yes")

@@ -1,0 +1,164 @@
+"""The flow that was failed over, opened again after the return: it goes on after what has returned, and keeps its segments.
+
+What returned is accounted for by the segments of the flow in the opposite direction, read backwards, compared record by record
+by a gate, and only then is the flow open (invariants C, F and G). Every step reads again what is so: done again, it does what is
+left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.flows.closing import commit_change, overtaking
+from airmirror.flows.prepare import catch_up_ledger
+from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback.differing import prove
+from airmirror.runbooks.failback.divergence import Offsets
+from airmirror.runbooks.failback.pair import Pair, ReturnOrder, claim_name
+from airmirror.runbooks.failback.returning import NeverCrossed, ReturnNotDrained
+from airmirror.runbooks.moving import moves_in
+from airmirror.slot.internal_records import KeyValue
+from airmirror.windows import resetting
+from airmirror.windows.continuing import Continuation, commit, continue_after
+from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.owners import Change, Owner
+from airmirror.wire.segments import ResetRecord
+from airmirror.wire.switches import GroupMove, Rescue, rescues_of
+
+Tell = Callable[[str], None]
+FORGET = "forget"  # the choice after which a topic is none of a flow's own
+
+
+def open_again(
+    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+) -> list[Continuation]:
+    """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
+
+    Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
+    """
+    forward = pair.forward
+    with (
+        Mirror.open(forward.flow, forward.ledger, "return") as ahead,
+        overtaking(forward, claim_name(), tell) as granted,
+    ):
+        with overtaking(
+            pair.reverse, claim_name(), tell
+        ):  # none of its windows writes any more, whenever it has looked
+            still = granted.owners.returning((Owner.RETURNED,))
+        ahead.refresh()
+        if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
+            raise ReturnNotDrained(forward.flow.name, tuple(f"{name} still returns" for name in not_over))
+        tell("accounting for what returned")
+        found = _accounts(ahead, pair.reverse.ledger, names, order)
+        if found:
+            commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
+        ahead.catch_up()
+        prove(ahead, granted, names.values(), order, tell)
+        forget_return(pair, names, order, tell)
+        moves = _forgotten_moves(granted, names)
+        commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
+    catch_up_ledger(forward)
+    return found
+
+
+def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+    """The flow in the opposite direction has nothing to do with these remote topics any more, which return no more.
+
+    Raises FlowBusy, SlotFenced.
+    """
+    with overtaking(pair.reverse, claim_name(), tell) as granted:
+        write_forgotten(granted, names, by=order.by, reason=order.reason)
+    catch_up_ledger(pair.reverse)
+
+
+def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, reason: str) -> None:
+    """Forget these remote topics, under the claim of the flow by which they returned; done again, nothing."""
+    now = int(time.time() * 1000)
+    decided = [
+        ResetRecord(
+            *key,
+            time_ms=now,
+            choice=FORGET,
+            problem="its return is over",
+            lost_first=-1,
+            lost_end=-1,
+            start=-1,
+            window=granted.claim.window,
+            by=by.strip(),
+            reason=reason.strip(),
+        )
+        for key in granted.journal.index.state().known
+        if key[0] in names
+    ]
+    granted.check()
+    if decided:
+        granted.appender.append([(each.encode_key(), each.encode_value()) for each in decided])
+
+
+def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
+    """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, NeverCrossed."""
+    remote = {topic: name for name, topic in names.items()}
+    looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
+    last = opposite.last_segments()
+    keys = [TopicPartition(each.remote_topic, each.partition) for each in looked]
+    ends = offsets_with_patience(ahead.target, [key for key in keys if key in last], LATEST)
+    left = [
+        f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
+        for key, end in ends.items()
+        if last[key].source_end < end
+    ]
+    if left:
+        raise ReturnNotDrained(ahead.flow.name, tuple(left))
+    rescues = ahead.index.of_kind(Rescue)
+    saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
+    found = [
+        _account(ahead, facts, opposite, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
+        for facts, key in zip(looked, keys, strict=True)
+        if key in last
+    ]
+    made = [each for each in found if each is not None]
+    stay = [(each, behind(each, rescues)) for each in made]
+    never = [f"{each.key}: {count:,} records" for each, count in stay if count]
+    if never and not order.leave:
+        raise NeverCrossed(ahead.flow.name, tuple(never))
+    return made
+
+
+def _account(
+    ahead: Mirror, facts: Facts, opposite: FlowLedger, ends: Mapping[TopicPartition, int], *, rescued: bool
+) -> Continuation | None:
+    """Return the account of what returned to a partition; None: all of it is accounted for, or there is nothing to account."""
+    remote = TopicPartition(facts.remote_topic, facts.partition)
+    last, kept = opposite.last_segments()[remote], borne_out(facts)
+    start = kept.last.source_end if kept.last else facts.earliest
+    if kept.is_whole and kept.last and start >= last.target_end:
+        return None
+    records = list(opposite.segments(*remote, last.source_topic_id))
+    if facts.last is None and not any(each.copied for each in records) and not rescued:
+        return None  # nothing crossed, nothing returned: the flow begins with it when it is open
+    return continue_after(
+        ahead,
+        facts,
+        kept,
+        start=start,
+        end=max(start, last.target_end),
+        target_end=ends[remote],
+        opposite=(each for each in records if each.target_end > start),
+    )
+
+
+def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
+    """Return how many records are on the source alone: by no flow on the target, and not rescued."""
+    its = rescues_of(rescues, *each.key, str(each.facts.source_topic_id))
+    saved = Offsets.of([(rescue.source_start, rescue.source_end) for rescue in its]).has(each.alone)
+    return len(each.alone) - int(saved.sum())
+
+
+def _forgotten_moves(granted: GrantedClaim, names: Mapping[str, str]) -> list[KeyValue]:
+    """What forgets where groups stood before the failover: they were moved back, and it can't be undone any more."""
+    return [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]

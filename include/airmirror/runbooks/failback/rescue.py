@@ -1,0 +1,289 @@
+"""Rescuing records that never crossed: copied to the target, each once, with headers of their origin, before anything else.
+
+Into ``<remote topic>.rescued.<date>``, whose records nothing deletes. Each transaction writes one batch and the record that
+accounts for it (invariant A), under the flow's claim and after a fence (invariant B): whoever is killed and runs again goes on
+after the last one, and of two at once one ends as fenced.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from uuid import UUID
+
+import numpy as np
+
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.errors import AirmirrorError, command
+from airmirror.evidence.logs import Log
+from airmirror.flows.closing import check_nothing_returns, overtaking, owners_now
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import Opened
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback.divergence import Divergence, Offsets
+from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
+from airmirror.slot.contract import transaction_timeout_ms, transactional_id
+from airmirror.slot.internal_records import batches
+from airmirror.slot.outbox import Outbox, Outgoing
+from airmirror.times import utc
+from airmirror.topics.internal import ANY_TIME
+from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.wire.batches import HEADER_SIZE, build
+from airmirror.wire.headers import with_headers
+from airmirror.wire.records import Array, Records, write
+from airmirror.wire.requests import Produced
+from airmirror.wire.switches import Rescue
+
+BATCH_BYTES = 512 << 10
+LARGEST = 100 << 20  # of a record in a topic of rescued ones: what a request can have
+READY_SECONDS = 30.0
+ORIGIN = "airmirror.origin."  # the first part of the headers' names
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class FlowNotClosed(AirmirrorError):
+    """A rescue for a flow that is open: its next window copies the records that it would rescue."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        closing = command("flow", "close", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r} is open, so that its next window copies what did not cross; close it first: {closing}"
+        )
+
+
+@dataclass(eq=False)
+class RescueRefused(AirmirrorError):
+    """A record that the target does not take; those before it are rescued."""
+
+    cluster: str
+    topic: str
+    partition: int
+    offset: int
+    into: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition} from offset {self.offset} on: topic {self.into!r} of cluster {self.cluster!r} does "
+            f"not take it: {self.reason}; raise its max.message.bytes, and run it again"
+        )
+
+
+@dataclass(eq=False)
+class RescueTopicUnfit(AirmirrorError):
+    """A topic of rescued records that is there, and has too few partitions."""
+
+    cluster: str
+    topic: str
+    partitions: int
+    wanted: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: topic {self.topic!r} has {self.partitions} partitions, and {self.wanted} are needed: "
+            f"`kafka-topics.sh --alter --topic {self.topic} --partitions {self.wanted}`"
+        )
+
+
+@dataclass(frozen=True)
+class RescueOrder:
+    """Who rescues, and why. ``topics``: of the source, none: all."""
+
+    reason: str
+    by: str
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToRescue:
+    """A partition's records to be rescued, and the topic that they are copied to."""
+
+    row: Divergence
+    into: str
+
+
+def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
+    """Return what a rescue would copy."""
+    date = utc(plan.made_ms, "%Y-%m-%d")
+    return [
+        ToRescue(row, f"{row.remote_topic}.rescued.{date}")
+        for row in plan.partitions
+        if row.never.records and (not order.topics or row.topic in order.topics)
+    ]
+
+
+def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) -> tuple[list[ToRescue], FailbackPlan]:
+    """Copy what never crossed; what was to be copied, and how things are after it. Done again, it copies what is left.
+
+    Raises DecisionIncomplete, FlowNotClosed, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
+    SlotFenced, or a cluster's error.
+    """
+    check_decision(opened.flow.name, order.reason, order.by)
+    if not owners_now(opened).whole:
+        raise FlowNotClosed(opened.flow.name)
+    check_nothing_returns(opened, order.topics, opens=False)
+    flow = opened.flow
+    with (
+        Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
+        overtaking(opened, f"rescue-{uuid.uuid4().hex[:12]}", tell) as granted,
+    ):
+        tell("reading both clusters")
+        plan = failback_plan(opened)
+        chosen = to_rescue(plan, order)
+        if not chosen:
+            return [], plan
+        number = fence_around(granted, 1).numbers[0]
+        source.refresh({each.row.topic for each in chosen})
+        _ensure_topics(granted, chosen, source)
+        granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.segments})
+        for each in chosen:
+            tell(f"rescuing {each.row.never.records:,} records of {each.row.name}")
+            _rescue(each, order, source, granted, number)
+    return chosen, failback_plan(opened)
+
+
+def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: GrantedClaim, number: int) -> None:
+    """Rescue a partition's records, a batch at a time."""
+    row, flow = what.row, granted.journal.flow
+    key = TopicPartition(row.topic, row.partition)
+    begin = row.start
+    limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
+    most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)
+    log = Log(source, key, begin, row.end, is_committed=flow.isolation_level == "read_committed")
+    never = Offsets.of(
+        [(first, last + 1) for first, last in row.never.runs]
+    )  # others lie between where a failback was undone
+    for records in log.records():
+        if not len(records := records.where(never.has(records.offsets))):
+            continue
+        marked = with_origin(records, flow.source.alias, key)
+        first = 0
+        while first < len(marked):
+            payload, count = write(marked, first, most)
+            end = int(marked.offsets[first + count - 1]) + 1
+            account = Rescue(
+                source_topic_id=UUID(row.source_topic_id),
+                topic=row.topic,
+                partition=row.partition,
+                source_start=begin,
+                window=granted.claim.window,
+                source_end=end,
+                into=what.into,
+                target_start=-1,
+                target_end=-1,
+                records=count,
+                time_ms=int(time.time() * 1000),
+                reason=order.reason.strip(),
+                by=order.by.strip(),
+            )
+            _commit(granted, number, account, payload, marked.timestamps[first : first + count])
+            begin, first = end, first + count
+
+
+def _commit(granted: GrantedClaim, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
+    """Commit one batch and its account in one transaction; initialised first, then the claim is looked at (invariant B)."""
+    journal = granted.journal
+    flow, target = journal.flow, journal.target
+    transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
+    transaction.initialise()
+    granted.check()
+    outbox, bases = Outbox(target, transaction), list[int]()
+    into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.segments, 0)
+    refused = partial(_refused, target.alias, account)
+    try:
+        batch = build(
+            payload,
+            count=account.records,
+            base_timestamp=int(times[0]),
+            max_timestamp=int(times.max()),
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.epoch,
+            sequence=outbox.sequence(into, account.records),
+            transactional=True,
+        )
+        outbox.put(
+            Outgoing(
+                target=into,
+                buffers=[batch],
+                size=len(batch),
+                count=account.records,
+                on_written=bases.append,
+                on_refused=refused,
+            )
+        )
+        outbox.drain()
+        account = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
+        [(count, make)] = batches({log: [(account.encode_key(), account.encode_value())]}, account.time_ms)[log]
+        told = make(transaction.producer_id, transaction.epoch, outbox.sequence(log, count))
+        outbox.put(
+            Outgoing(
+                target=log,
+                buffers=[told],
+                size=len(told),
+                count=count,
+                on_written=lambda _base: None,
+                on_refused=refused,
+            )
+        )
+        outbox.drain()
+    except AirmirrorError:
+        with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
+            transaction.end(commit=False)
+        raise
+    transaction.end(commit=True)
+
+
+def with_origin(records: Records, cluster: str, partition: TopicPartition) -> Records:
+    """The same records with headers that tell where each came from: cluster, topic, partition, offset and timestamp."""
+    same = [("cluster", cluster), ("topic", partition.topic), ("partition", str(partition.partition))]
+    bodies = list[bytes]()
+    spans = zip(records.starts.tolist(), records.ends.tolist(), strict=True)
+    places = zip(records.offsets.tolist(), records.timestamps.tolist(), strict=True)
+    for (start, end), (offset, timestamp) in zip(spans, places, strict=True):
+        origin = [*same, ("offset", str(offset)), ("timestamp", str(timestamp))]
+        headers = [(f"{ORIGIN}{name}", text.encode()) for name, text in origin]
+        bodies.append(with_headers(bytes(records.data[start:end]), headers))
+    sizes = np.array([len(body) for body in bodies], np.int64)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return Records(np.frombuffer(b"".join(bodies), np.uint8), records.offsets, records.timestamps, ends - sizes, ends)
+
+
+def _ensure_topics(granted: GrantedClaim, chosen: Sequence[ToRescue], source: Routes) -> None:
+    """Make the topics of rescued records that are missing, with the partitions of the source's, kept for ever."""
+    flow, target, segments = granted.journal.flow, granted.journal.target, granted.journal.topics.segments
+    known = topic_configs(target, [segments], list(ANY_TIME))[segments]
+    config = {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "max.message.bytes": str(LARGEST),
+        **{key: value for key, value in ANY_TIME.items() if key in known},
+    }
+    wanted = {each.into: source.partitions(each.row.topic) for each in chosen}
+    missing = target.refresh_existing(wanted)
+    for name in wanted.keys() - missing.keys():
+        if target.partitions(name) < wanted[name]:
+            raise RescueTopicUnfit(target.alias, name, target.partitions(name), wanted[name])
+    new = [NewTopic(name, wanted[name], flow.replication_factor, config) for name in sorted(missing)]
+    for refused in create_topics(connect(flow.target), new, READY_SECONDS).refused if new else ():
+        raise refused
+
+
+def _refused(cluster: str, account: Rescue, answer: Produced) -> Exception:
+    reason = answer.message or error_name(answer.error)
+    place = account.topic, account.partition, account.source_start
+    return RescueRefused(cluster, *place, account.into, reason)

@@ -1,0 +1,285 @@
+"""The return: what was written to remote topics since a failover is copied back, by windows of the flow the other way.
+
+That flow's account of them begins at the very record after the last one that was brought from there, as far as its log still
+has them (invariants A and C). Then the record of their owner says that they return, and to where; from then on its windows plan,
+copy, verify and commit these partitions as they do all others. Of what it has an account of, from an earlier return, it goes on
+after what the other flow has brought since, by that flow's segments (windows.continuing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.closing import commit_change, overtaking, owners_now
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.draining import undrained
+from airmirror.runbooks.failback.differing import settle
+from airmirror.runbooks.failback.divergence import divergences
+from airmirror.runbooks.failback.pair import Pair, ReturnOrder, claim_name
+from airmirror.slot.adjacent import explained
+from airmirror.slot.internal_records import KeyValue
+from airmirror.topics.identity import Neighbours, introduce
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.remote import TopicPlan
+from airmirror.topics.sync import sync_topics
+from airmirror.windows import resetting
+from airmirror.windows.continuing import Continuation, commit, continue_after
+from airmirror.windows.errors import open_command
+from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.owners import Change, Owner, Ownership
+from airmirror.wire.switches import GroupMove
+
+Tell = Callable[[str], None]
+OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
+MIXED = "is an aggregate: what applications have written can't be told from the records of other sources"
+
+
+@dataclass(eq=False)
+class ReturnRefused(AirmirrorError):
+    """A return that can't begin; nothing was changed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: nothing returns to its source yet\n{listed(self.reasons)}"
+
+
+@dataclass(eq=False)
+class NeverCrossed(AirmirrorError):
+    """Records of the source that are not on the target, and would stay behind: neither rescued, nor left on purpose."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=self.flow)
+        undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: records of its source never crossed; {rescue} copies them to the target (where records return "
+            f"already, {undo} goes before it); or leave them where they are, on the source alone, with --leave\n"
+            f"{listed(self.reasons)}"
+        )
+
+
+@dataclass(eq=False)
+class ReturnNotDrained(AirmirrorError):
+    """Remote topics that were written to since the last window that copied them back; nothing was closed."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: not all has returned; stop its applications, and do this again\n{listed(self.reasons)}"
+
+
+def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+    """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
+
+    Raises DecisionIncomplete, NothingReturns, ReturnRefused, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
+    error.
+    """
+    check_decision(pair.reverse.flow.name, order.reason, order.by)
+    names = returnable(pair, order)
+    if {each.topic for each in pair.forward.ledger.unverified()} & set(names.values()):
+        settle(pair.forward, names.values(), order, tell)
+    tell("preparing the topics that records return to")
+    bring_about(pair.reverse, names, tell)
+    with (
+        _mirrors(pair) as (ahead, back),
+        overtaking(pair.forward, claim_name(), tell) as closed,
+        overtaking(pair.reverse, claim_name(), tell) as granted,
+    ):
+        tell("reading both clusters")
+        returnable(pair, order)  # the flow may have been opened since
+        names = _existing(back, names)
+        found = _beginnings(ahead, back, names, order)
+        if found:
+            number, into = fence_around(granted, 1).numbers[0], set(names.values())
+            before = [
+                each for each in pair.reverse.ledger.of_kind(GroupMove) if each.topic in into
+            ]  # of an earlier return
+            forgotten: list[KeyValue] = [(each.encode_key(), None) for each in before]
+            commit(back, granted, number, found, by=order.by, reason=order.reason, more=forgotten)
+        begin(closed, names, order)
+    catch_up_ledger(pair.reverse)
+    return found
+
+
+def begin(closed: GrantedClaim, names: Mapping[str, str], order: ReturnOrder) -> None:
+    """Windows of the flow back copy these remote topics from now on: its account of them has begun."""
+    remote = {topic: remote for remote, topic in names.items()}
+    commit_change(closed, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
+
+
+def look_ahead(pair: Pair, order: ReturnOrder) -> list[Continuation]:
+    """Return where partitions would begin; nothing is written but the ledger. Raises what ``begin_return`` does."""
+    names = returnable(pair, order)
+    _planned(pair.reverse, names)
+    with _mirrors(pair) as (ahead, back):
+        return _beginnings(ahead, back, _existing(back, names), order)
+
+
+def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dict[str, str]:
+    """The remote topics that would return, with where to; ``open_too``: once they are closed.
+
+    Raises NothingReturns, ReturnRefused.
+    """
+    forward, reverse = pair.forward, pair.reverse
+    owners, shut = owners_now(forward), owners_now(reverse)
+    names = pair.names(order.topics)
+    if owners.whole and not order.topics:  # what came back before, by its name, is left as it is
+        names = {remote: topic for remote, topic in names.items() if owners.owner(topic) is not Owner.SOURCE}
+    closing = command("flow", "close", "--reason", "…", "--yes", flow=forward.flow.name)
+    reasons = [
+        f"{topic} is not closed, so that its records would go round for ever: {closing}"
+        for topic in sorted(names.values())
+        if not open_too and owners.owner(topic) is Owner.SOURCE
+    ]
+    reasons += [] if names else [f"all of it is back, by name; open the rest: {open_command(forward.flow.name)}"]
+    reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
+    reasons += [
+        f"flow {reverse.flow.name!r} is closed for {each.topic or 'all'}: {open_command(reverse.flow.name, each.topic)}"
+        for each in dict.fromkeys(shut.why_closed(remote) for remote in names)
+        if each is not None
+    ]
+    if reasons:
+        raise ReturnRefused(forward.flow.name, tuple(reasons))
+    return names
+
+
+def is_over(pair: Pair, names: Collection[str]) -> bool:
+    """Return whether all of these remote topics has returned, and nobody has written to them since."""
+    returned = owners_now(pair.forward).returning((Owner.RETURNED,))
+    return bool(names) and set(names) <= returned.keys() and not undrained(pair.reverse, names)
+
+
+def close_return(
+    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+) -> list[Ownership]:
+    """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
+
+    Raises ReturnNotDrained, FlowBusy, FenceStuck.
+    """
+    with (
+        overtaking(pair.forward, claim_name(), tell) as closed,
+        overtaking(pair.reverse, claim_name(), tell) as granted,
+    ):
+        if left := undrained(pair.reverse, names):
+            raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
+        which = set(names.values())
+        found = commit_change(closed, Change.END, order.topics, reason=order.reason, by=order.by, which=which)
+        granted.check()  # else one of its windows may have looked before this was written: whoever opens the flow ends it
+    return found
+
+
+@contextmanager
+def _mirrors(pair: Pair) -> Iterator[tuple[Mirror, Mirror]]:
+    """Both flows, each with a session of its own at both clusters."""
+    with (
+        Mirror.open(pair.forward.flow, pair.forward.ledger, "return") as ahead,
+        Mirror.open(pair.reverse.flow, pair.reverse.ledger, "return") as back,
+    ):
+        for each in (ahead, back):
+            each.refresh()
+        yield ahead, back
+
+
+def _existing(back: Mirror, names: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the remote topics that are there: what was deleted returns nothing."""
+    missing = back.source.refresh_existing(names)
+    return {remote: topic for remote, topic in names.items() if remote not in missing}
+
+
+def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
+    """Return where partitions begin to return, of those that have not begun. Raises ReturnRefused, NeverCrossed."""
+    missing = ahead.source.refresh_existing(names.values())
+    brought = {topic: remote for remote, topic in names.items() if topic not in missing}
+    rows = divergences(ahead, brought) if brought else []
+    never = [f"{each.name}: {each.never.records:,} records" for each in rows if each.never.records]
+    if never and not order.leave:
+        raise NeverCrossed(ahead.flow.name, tuple(never))
+    originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}
+    pairs = [
+        (facts, originals.get(TopicPartition(names[facts.topic], facts.partition)))
+        for facts in resetting.look(back, names, Choice.ACCEPT_LOSS)
+    ]
+    gone = [line for facts, one in pairs if one and (line := _deleted(facts, one))]
+    if gone and not order.leave:
+        raise ReturnRefused(ahead.flow.name, (*gone, "with --leave the others return"))
+    over = back.index.state().forgotten
+    looked = [(_beginning(back, facts, one, again=facts.key in over), one) for facts, one in pairs]
+    found = [(each, one) for each, one in looked if each is not None]
+    open_ = [f"{one.key}: {OPEN}" for each, one in found if one and each.target_end < one.high_watermark]
+    if open_:
+        raise ReturnRefused(ahead.flow.name, tuple(open_))
+    return [each for each, _ in found]
+
+
+def _deleted(facts: Facts, original: Facts) -> str:
+    """Return what the target has deleted of a partition before it returned, or ""."""
+    brought = borne_out(original).records
+    end = explained(brought[-1]) if brought else 0
+    if facts.last is not None or not brought or facts.earliest <= end:
+        return ""
+    return f"{facts.key}: its offsets {end} to {facts.earliest - 1}, written since, were deleted before they returned"
+
+
+def _beginning(back: Mirror, facts: Facts, original: Facts | None, *, again: bool) -> Continuation | None:
+    """Return where a partition of a remote topic begins; None: it has begun.
+
+    ``original``: the partition that it was brought from; ``again``: an earlier return of it is over.
+    """
+    kept = borne_out(facts)
+    brought = borne_out(original).records if original else ()
+    end = max(brought[-1].target_end if brought else 0, facts.earliest)
+    start = kept.last.source_end if kept.last else end
+    has_begun = kept.last is not None and (start > end or (start == end and explained(kept.last) >= facts.target_end))
+    if has_begun and kept.is_whole and not again:
+        return None
+    since = [each for each in brought if each.target_end > start]
+    end = max(start, end)
+    return continue_after(back, facts, kept, start=start, end=end, target_end=facts.target_end, opposite=since)
+
+
+def _planned(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, TopicPlan]:
+    """Return what these topics need on the flow's target, as if they were not closed. Raises ReturnRefused."""
+    flow = replace(reverse.flow, returns={**reverse.flow.returns, **names})
+    around = guard(reverse)
+    planned = plan_topics(replace(reverse, flow=flow), around, closed_too=True)
+    if refused := [str(each) for each in planned.refused if each.topic in names]:
+        raise ReturnRefused(reverse.flow.name, tuple(refused))
+    into = set(names.values())
+    return around, replace(
+        planned,
+        topics={topic: remote for topic, remote in planned.topics.items() if topic in names},
+        create=tuple(each for each in planned.create if each.name in into),
+        grow=tuple(each for each in planned.grow if each.name in into),
+        refused=(),
+        differences={},
+        acls=(),
+    )
+
+
+def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
+    """Make the internal topics of the flow, and the topics that records return to, where they are missing.
+
+    Raises ReturnRefused.
+    """
+    around, planned = _planned(reverse, names)
+    ensure_internal_topics(reverse.flow)
+    if introduce(reverse.flow, around):
+        guard(reverse)
+    report = sync_topics(reverse.flow, tell, planned)
+    if report.errors:
+        raise ReturnRefused(reverse.flow.name, tuple(map(str, report.errors)))

@@ -1,0 +1,178 @@
+"""A failback as people and programs are shown it: its plan, and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from airmirror.errors import counted
+from airmirror.report.document import Document, Row, Section
+from airmirror.runbooks.failback.divergence import Divergence, Written
+from airmirror.runbooks.failback.outcome import FailbackOutcome
+from airmirror.runbooks.failback.plan import CLOSED, FailbackPlan
+from airmirror.runbooks.failover.shown import differences
+
+MOST_RUNS = 3  # of a partition in one cell; the section of its offsets has all
+
+NEVER = "Records of the source, by their offsets there. `airmirror failback rescue` copies them to the target."
+WAITS = "Of partitions that the flow has copied nothing of yet, by their offsets on the source."
+SINCE = "Records of others after the flow's last one, by their offsets on the target."
+
+
+def shown_plan(plan: FailbackPlan) -> Document:
+    """The document of a plan."""
+    return Document(
+        kind="failback plan",
+        about=f"Failback plan of {plan.flow}",
+        headline=plan.headline,
+        is_good=plan.is_equal,
+        asked={"flow": plan.flow},
+        numbers=_numbers(plan),
+        findings=plan.findings,
+        sections=_sections(plan, brief=True),
+        made_ms=plan.made_ms,
+    )
+
+
+def shown_outcome(done: FailbackOutcome) -> Document:
+    """The document of a failback that was carried out: what was done, and then the plan as things are now."""
+    came = [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "from": each.remote_topic,
+            "records": each.records,
+            "left_on_the_source": each.behind,
+            "resumes_at": each.goes_on,
+        }
+        for each in done.returned
+    ]
+    moves = [asdict(each) | {"before": None if each.before < 0 else each.before} for each in done.moves]
+    left = [dict(zip(("group", "topic", "partition", "why"), each, strict=True)) for each in done.left]
+    accepted = [
+        {"topic": e.topic, "partition": e.partition, "by": e.by, "reason": e.reason, "what": e.problem}
+        for e in done.accepted
+    ]
+    sections = [
+        Section("returned", came, "Returned", brief=tuple(came[0]) if came else ("topic",), empty="nothing since"),
+        Section("moves", moves, "Positions of groups", "None stands for a group that had no position before."),
+        Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
+        Section(
+            "accepted",
+            accepted,
+            "Accepted: not equal on both sides, and in no account",
+            brief=("topic", "partition", "by", "reason", "what"),
+        ),
+    ]
+    return Document(
+        kind="failback",
+        about=f"Failback of {done.plan.flow}",
+        headline=headline(done),
+        is_good=done.is_good,
+        asked={
+            "flow": done.plan.flow,
+            "topics": list(done.order.topics),
+            "leave": done.order.leave,
+            "inexact": done.order.inexact,
+            "accept_loss": done.order.accept,
+        },
+        numbers={"records returned": sum(each.records for each in done.returned)}
+        | _numbers(done.plan)
+        | {"milliseconds": round(done.seconds * 1000)},
+        findings=[each for each in done.plan.findings if each.what != CLOSED],  # it is open again
+        sections=[*sections, *_sections(done.plan, brief=False)],
+        by=done.order.by,
+        reason=done.order.reason,
+        made_ms=done.ended_ms,
+    )
+
+
+def headline(done: FailbackOutcome) -> str:
+    """The whole failback in one sentence."""
+    behind = sum(each.behind for each in done.returned)
+    stay = f"; {counted(behind, 'record')} of the source that never crossed stay there as they are" if behind else ""
+    if partitions := {(each.topic, each.partition) for each in done.accepted}:
+        stay += f"; records of {counted(len(partitions), 'partition')} differ on both sides, which was accepted"
+    return (
+        f"{done.plan.flow} failed back in {done.seconds:.0f} s: "
+        f"{sum(each.records for each in done.returned):,} records returned to {counted(len(done.returned), 'partition')}, "
+        f"{len(done.moves):,} positions of groups are moved, {len(done.left):,} are left{stay}. "
+        f"{', '.join(done.order.topics) + ':' if done.order.topics else 'The flow is'} open again."
+    )
+
+
+def runs_told(written: Written) -> str:
+    """The first runs of offsets, and how many more there are."""
+    runs = [str(first) if first == last else f"{first} to {last}" for first, last in written.runs[:MOST_RUNS]]
+    more = f" and {len(written.runs) - MOST_RUNS:,} more runs" if len(written.runs) > MOST_RUNS else ""
+    return ", ".join(runs) + more
+
+
+def _numbers(plan: FailbackPlan) -> dict[str, int]:
+    return {
+        "records that never crossed": plan.never,
+        "records rescued": plan.rescued,
+        "records written on the target since": plan.since,
+    }
+
+
+def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
+    """The sections of a plan; ``brief``: a terminal shows them too."""
+    partitions = [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "crossed": each.crossed_end,
+            "source_has": None if each.kept_end < 0 else each.kept_end,
+            "never_crossed": each.never.records,
+            "rescued": each.rescued,
+            "since": each.since.records,
+            "remote_topic": each.remote_topic,
+            "lost": each.lost,
+            "unverified": each.unverified,
+            "open_from": None if each.open_from < 0 else each.open_from,
+            "is_equal": each.is_equal,
+            "what_happened": each.problem,
+        }
+        for each in plan.partitions
+    ]
+    columns = ("topic", "partition", "crossed", "source_has", "never_crossed", "rescued", "since")
+    closure = [] if plan.closure is None else [asdict(plan.closure)]
+    return [
+        Section("partitions", partitions, "Partitions", brief=columns if brief else (), empty="nothing was replicated"),
+        *_runs("never_crossed", "Never crossed", NEVER, plan.partitions, lambda each: each.never, brief=brief),
+        *_runs("waits", "Copied when the flow is open", WAITS, plan.partitions, lambda each: each.waits, brief=brief),
+        *_runs("since", "Written on the target since", SINCE, plan.partitions, lambda each: each.since, brief=brief),
+        Section("closure", closure, "Closed"),
+        differences(plan.drift),
+    ]
+
+
+def _runs(
+    name: str, title: str, about: str, rows: Sequence[Divergence], of: Callable[[Divergence], Written], brief: bool
+) -> list[Section]:
+    """Records of one side: a row a partition, and every run of offsets."""
+    some = [(each.remote_topic if name == "since" else each.topic, each.partition, of(each)) for each in rows]
+    some = [each for each in some if each[2].records]
+    sums: list[Row] = [
+        {
+            "topic": topic,
+            "partition": number,
+            "records": it.records,
+            "offsets": runs_told(it),
+            "bytes": it.size,
+            "earliest_ms": it.earliest_ms,
+            "latest_ms": it.latest_ms,
+        }
+        for topic, number, it in some
+    ]
+    runs: list[Row] = [
+        {"topic": topic, "partition": number, "first": first, "last": last}
+        for topic, number, it in some
+        for first, last in it.runs
+    ]
+    columns = ("topic", "partition", "records", "offsets", "earliest_ms", "latest_ms") if brief and sums else ()
+    return [
+        Section(name, sums, title, about, brief=columns),
+        Section(f"{name}_offsets", runs, f"{title}: every run of offsets"),
+    ]

@@ -1,0 +1,103 @@
+"""Undoing a failback while it is possible: nothing returns any more, groups stand where they stood, and the flow stays closed.
+
+It is possible until the flow is open again, as long as no group that was moved has gone on over there. What has returned by then
+stays on the source; the account of it, which is that of the flow in the opposite direction, too: another failback goes on after
+it, a rescue leaves it out, and the flow is not opened over it (flows.returned). So it can be planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.closing import commit_change, overtaking
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
+from airmirror.runbooks.failback.pair import CLAIMS, Pair, claim_name
+from airmirror.runbooks.failback.reopening import write_forgotten
+from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.mirror import Journal
+from airmirror.wire.owners import Change
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class CannotUndoReturn(AirmirrorError):
+    """A failback that can't be undone any more: it is over, or applications have gone on on the source. Nothing was changed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r}: its failback can't be undone any more; finish it: {finish}\n{listed(self.reasons)}"
+
+
+@dataclass(frozen=True)
+class UndoneReturn:
+    """An undo that would be done, or was: remote topics that return no more, groups put back; ``reasons`` why it can't."""
+
+    flow: str
+    topics: Mapping[str, str]
+    groups: tuple[PutBack, ...]
+    reasons: tuple[str, ...]
+
+
+def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
+    """Return what an undo would do now, of ``topics`` of the source; none: for the whole flow. Only the ledger is written."""
+    catch_up_soon(pair.reverse)
+    with Journal.open(pair.reverse.flow, pair.reverse.ledger, "failback") as journal:
+        return _look(pair, journal, topics)
+
+
+def undo(
+    pair: Pair, topics: Collection[str] = (), *, reason: str, by: str, tell: Tell = lambda phase: None
+) -> UndoneReturn:
+    """End the return of ``topics``, none: for the whole flow, under the claims of both flows; done again, it does what is left.
+
+    Raises DecisionIncomplete, CannotUndoReturn, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
+    """
+    check_decision(pair.forward.flow.name, reason, by)
+    with (
+        overtaking(pair.forward, claim_name(), tell) as closed,
+        overtaking(pair.reverse, claim_name(), tell) as granted,
+    ):
+        found = _look(pair, granted.journal, topics)
+        if found.reasons:
+            raise CannotUndoReturn(found.flow, found.reasons)
+        tell(f"putting {len(found.groups)} positions of groups back")
+        put_back(SegmentWriter.of(granted), found.groups)
+        give_up(closed, granted, found.topics, topics, by=by, reason=reason)
+    catch_up_ledger(pair.reverse)
+    return found
+
+
+def give_up(
+    closed: GrantedClaim,
+    granted: GrantedClaim,
+    names: Mapping[str, str],
+    topics: Collection[str],
+    *,
+    by: str,
+    reason: str,
+) -> None:
+    """Nothing of these remote topics returns any more, under the claims of both flows; done again, nothing is written.
+
+    While the flow back's claim holds after the end is written, no window of it has looked before: only then may they be opened.
+    """
+    which = set(names.values())
+    commit_change(closed, Change.END, topics, which=which, reason=reason, by=by)
+    granted.check()
+    write_forgotten(granted, names, by=by, reason=reason)
+    commit_change(closed, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
+
+
+def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
+    names = pair.returning(topics)
+    into = set(names.values())
+    groups = to_put_back(journal, lambda move: move.window.startswith(CLAIMS) and move.topic in into)
+    reasons = [each.why_not for each in groups if each.why_not]
+    return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))

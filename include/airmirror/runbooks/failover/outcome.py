@@ -1,0 +1,53 @@
+"""The outcome of a failover that was carried out: what is not known to have crossed, what is not proven, who was left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airmirror.flows.prepare import Opened
+from airmirror.ledger import GroupOffset
+from airmirror.report.document import now_ms
+from airmirror.runbooks.failover.alone import NotJudged
+from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
+from airmirror.runbooks.failover.steps import FailoverOrder
+
+
+@dataclass(frozen=True)
+class FailoverOutcome:
+    """``plan``: how things are after it; ``not_judged``: what is committed and not proven; ``groups``: what became of each
+    position; ``servers``: the target's, with which applications start; ``seconds``: how long it took.
+    """
+
+    order: FailoverOrder
+    ended_ms: int
+    seconds: float
+    plan: FailoverPlan
+    not_judged: tuple[NotJudged, ...]
+    groups: tuple[GroupOffset, ...]
+    servers: tuple[str, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing is known to be missing, unproven or left: with the source gone, as far as it was seen."""
+        return not (self.plan.missing or self.not_judged or self.left)
+
+    @property
+    def left(self) -> list[GroupOffset]:
+        """The positions of groups that were not moved, each with its reason."""
+        return [row for row in self.groups if row.reason]
+
+
+def outcome_of(
+    opened: Opened, order: FailoverOrder, not_judged: Sequence[NotJudged], groups: Sequence[GroupOffset], seconds: float
+) -> FailoverOutcome:
+    """Look at both clusters, or one, after the last step."""
+    return FailoverOutcome(
+        order=order,
+        ended_ms=now_ms(),
+        seconds=seconds,
+        plan=failover_plan(opened),
+        not_judged=tuple(not_judged),
+        groups=tuple(groups),
+        servers=tuple(opened.flow.target.bootstrap_servers),
+    )

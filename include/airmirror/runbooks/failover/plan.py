@@ -1,0 +1,148 @@
+"""The plan of a failover: what it would mean now, also while the source can't be reached. Nothing is written but the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from airmirror.clusters.admin.client import ClusterUnreachable, connect
+from airmirror.clusters.protocol.log import oldest_times
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened, caught_up, plan_topics
+from airmirror.ledger.metrics import SEEN
+from airmirror.offsets.replicated import Extent, extents
+from airmirror.partitions import TopicPartition
+from airmirror.report.document import Finding
+from airmirror.runbooks.failover.findings import findings
+from airmirror.runbooks.failover.groups import (
+    GroupPoint,
+    Kinds,
+    groups_as_last_seen,
+    groups_now,
+    kinds_as_last_seen,
+    kinds_of,
+)
+from airmirror.runbooks.failover.partitions import PartitionPoint, points
+from airmirror.topics.drift import Drift, drifts
+from airmirror.topics.remote import TopicPlan
+from airmirror.windows.mirror import Mirror
+
+REACH_SECONDS = 10.0  # for the source to answer at all
+
+
+@dataclass(frozen=True)
+class FailoverPlan:
+    """The meaning of a failover of a flow at ``made_ms`` (epoch milliseconds).
+
+    ``source_error``: why the source can't be reached, empty where it can; then everything about it is as it was last seen.
+    ``names``: topics as producers and consumers know them on the source, with their names on the target. ``drift``: what
+    the target's topics, configs and ACLs lack, None: not known. ``kinds``: all groups that are to be moved, by their kind.
+    """
+
+    flow: str
+    made_ms: int
+    source_error: str
+    partitions: tuple[PartitionPoint, ...]
+    groups: tuple[GroupPoint, ...]
+    kinds: Kinds
+    names: dict[str, str]
+    drift: tuple[Drift, ...] | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def recovery_ms(self) -> int | None:
+        """Records of the source that are younger may be missing, in milliseconds; None: of some partition nobody knows."""
+        times = [point.complete_ms for point in self.partitions]
+        known = [self.made_ms - each for each in times if each is not None]
+        return max((0, *known)) if len(known) == len(times) else None
+
+    @property
+    def missing(self) -> int:
+        """Offsets that the source is known to have and that are not verified on the target."""
+        return sum(point.missing or 0 for point in self.partitions)
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether nothing warns and nothing stops."""
+        return all(finding.level == "ok" for finding in self.findings)
+
+
+def failover_plan(opened: Opened) -> FailoverPlan:
+    """Look at the target, and at the source where it answers. Raises what the target raises, and what guards the clusters."""
+    now_ms, opened = int(time.time() * 1000), caught_up(opened, soon=True)
+    flow, ledger = opened.flow, opened.ledger
+    source_error = unreachable(opened)
+    topics = None if source_error else plan_topics(opened, closed_too=True)
+    state, (shown, _) = ledger.state(), ledger.last_seen()
+    seen = ledger.numbers().get((SEEN, ""))
+    with Mirror.open(flow, ledger, "failover") as mirror:
+        remote = {(last.remote_topic, last.partition) for last in state.segments.values()}
+        there = extents(mirror.target, (TopicPartition(*each) for each in remote))
+        live = None if topics is None else _live(mirror.source, topics, state.known)
+        partitions = points(
+            state,
+            unverified=ledger.unverified(),
+            shown={TopicPartition(row.topic, row.partition): row for row in shown},
+            seen_ms=None if seen is None else round(seen * 1000),
+            live=live,
+            new=topics.topics if topics else {},
+            oldest=_oldest(mirror.source, live or {}, state.known),
+            target=there,
+            now_ms=now_ms,
+        )
+        groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
+        kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
+    names = {point.topic: point.remote_topic for point in partitions}
+    drift = None if topics is None else tuple(drifts(topics))
+    found = findings(
+        flow.name,
+        source_error=source_error,
+        partitions=partitions,
+        groups=groups,
+        kinds=kinds,
+        drift=drift,
+        refused=[str(each) for each in topics.refused] if topics else [],
+        applications=flow.settings.streams_applications,
+        has_way_back=opened.configuration.has_way_back(flow),
+        now_ms=now_ms,
+    )
+    return FailoverPlan(
+        flow=flow.name,
+        made_ms=now_ms,
+        source_error=source_error,
+        partitions=tuple(partitions),
+        groups=tuple(groups),
+        kinds=kinds,
+        names=names,
+        drift=drift,
+        findings=tuple(found),
+    )
+
+
+def unreachable(opened: Opened) -> str:
+    """Return why the source can't be reached, or "". Whatever else is wrong with it is raised later, by what asks for it."""
+    try:
+        connect(opened.flow.source).topic_names(REACH_SECONDS)
+    except ClusterUnreachable as error:
+        return str(error)
+    except AirmirrorError:
+        return ""
+    return ""
+
+
+def _live(source: Routes, topics: TopicPlan, known: list[tuple[str, int]]) -> dict[TopicPartition, Extent]:
+    """Return where the partitions of the flow's topics begin and end on the source now, of those that have a leader."""
+    wanted = {topic for topic, _ in known} | set(topics.topics)
+    existing = wanted - source.refresh_existing(wanted).keys()
+    keys = [TopicPartition(topic, number) for topic in existing for number in range(source.partitions(topic))]
+    return extents(source, keys)
+
+
+def _oldest(
+    source: Routes, live: Mapping[TopicPartition, Extent], known: Sequence[tuple[str, int]]
+) -> dict[TopicPartition, int]:
+    """Return the timestamps of the oldest records of partitions that were never replicated."""
+    keys = live.keys() - {TopicPartition(*key) for key in known}
+    return oldest_times(source, (key for key in keys if live[key].start < live[key].end))

@@ -1,0 +1,206 @@
+"""A failover as people and programs are shown it: its plan, and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from airmirror.errors import counted
+from airmirror.report.document import Document, Section
+from airmirror.runbooks.failover.outcome import FailoverOutcome
+from airmirror.runbooks.failover.partitions import PartitionPoint
+from airmirror.runbooks.failover.plan import FailoverPlan
+from airmirror.topics.drift import Drift
+
+
+def shown_plan(plan: FailoverPlan) -> Document:
+    """The document of a plan."""
+    return Document(
+        kind="failover plan",
+        about=f"Failover plan of {plan.flow}",
+        headline=headline(plan),
+        is_good=plan.is_ready,
+        asked={"flow": plan.flow},
+        numbers=_numbers(plan),
+        findings=plan.findings,
+        not_known=_not_known(plan),
+        sections=_sections(plan),
+        made_ms=plan.made_ms,
+    )
+
+
+def shown_outcome(done: FailoverOutcome) -> Document:
+    """The document of a failover that was carried out: what was done, and then the plan as things are now."""
+    unknown = "Its end is as it was last seen: what came later is not known." if done.plan.source_error else ""
+    missing = [_missing(point) for point in done.plan.partitions if point.missing != 0]
+    left = [
+        {
+            "group": row.group,
+            "topic": row.topic,
+            "partition": row.partition,
+            "position": row.position,
+            "why": row.reason,
+        }
+        for row in done.left
+    ]
+    unproven = [asdict(each) for each in done.not_judged]
+    sections = [
+        Section(
+            "not_known_to_have_crossed",
+            missing,
+            "Not known to have crossed",
+            unknown,
+            brief=("topic", "partition", "from_offset", "source_end"),
+        ),
+        Section(
+            "not_proven",
+            unproven,
+            "Committed, not proven",
+            brief=("topic", "partition", "first", "last", "reason"),
+        ),
+        Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
+        Section("moves", [asdict(each) for each in done.groups], "Positions of groups"),
+    ]
+    return Document(
+        kind="failover",
+        about=f"Failover of {done.plan.flow}",
+        headline=_outcome_headline(done),
+        is_good=done.is_good,
+        asked={
+            "flow": done.plan.flow,
+            "way": done.order.way,
+            "inexact": done.order.inexact,
+            "anyway": done.order.anyway,
+        },
+        numbers=_numbers(done.plan) | {"milliseconds": round(done.seconds * 1000)},
+        findings=done.plan.findings,
+        not_known=_not_known(done.plan),
+        sections=[*sections, *_sections(done.plan, done.servers)],
+        by=done.order.by,
+        reason=done.order.reason,
+        made_ms=done.ended_ms,
+    )
+
+
+def headline(plan: FailoverPlan) -> str:
+    """The recovery point in one sentence."""
+    if plan.recovery_ms is None:
+        return "The recovery point is not known: of some partitions nothing is verified, or nobody has seen where they end."
+    seconds = plan.recovery_ms / 1000
+    known = f"{plan.missing:,} offsets are known not to be verified on the target"
+    if plan.source_error:
+        return f"Recovery point: records of the last {seconds:,.0f} s may be missing; {known}."
+    return f"Recovery point: {seconds:,.0f} s; {known}."
+
+
+def differences(drift: Sequence[Drift]) -> Section:
+    """Configs and ACLs of the target that differ; of every plan."""
+    return Section("differences", [asdict(each) for each in drift], "Differences", "Of topics, configs and ACLs.")
+
+
+def _outcome_headline(done: FailoverOutcome) -> str:
+    moved = sum(1 for row in done.groups if not row.reason)
+    unproven = f", {counted(len(done.not_judged), 'partition')} not proven to the end" if done.not_judged else ""
+    return (
+        f"{done.plan.flow} failed over ({done.order.way}) in {done.seconds:.0f} s: {moved:,} positions of groups are moved, "
+        f"{len(done.left):,} are left{unproven}. {headline(done.plan)}"
+    )
+
+
+def _numbers(plan: FailoverPlan) -> dict[str, int]:
+    known = {} if plan.recovery_ms is None else {"recovery point, milliseconds": plan.recovery_ms}
+    return known | {"offsets known not to be verified": plan.missing}
+
+
+def _not_known(plan: FailoverPlan) -> list[str]:
+    if not plan.source_error:
+        return []
+    return [
+        f"The source now: it is told as it was last seen, because {plan.source_error}",
+        "Whether topics, configs and ACLs differ.",
+    ]
+
+
+def _missing(point: PartitionPoint) -> dict[str, object]:
+    return {
+        "topic": point.topic,
+        "partition": point.partition,
+        "from_offset": point.verified_end,
+        "source_end": point.source_end,
+        "seen_ms": point.seen_ms,
+        "committed_end": point.committed_end,
+    }
+
+
+def _sections(plan: FailoverPlan, servers: Sequence[str] = ()) -> list[Section]:
+    names = [{"on_the_source": topic, "on_the_target": remote} for topic, remote in sorted(plan.names.items())]
+    partitions = [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "remote_topic": each.remote_topic,
+            "verified": each.verified_end,
+            "committed": each.committed_end,
+            "source_end": each.source_end,
+            "not_verified": each.missing,
+            "complete_to_ms": each.complete_ms if each.verified_end else None,
+            "seen_ms": each.seen_ms,
+            "held": each.held,
+            "lost_on_target": each.lost_on_target,
+        }
+        for each in plan.partitions
+    ]
+    groups = [
+        {
+            "group": each.group,
+            "topic": each.topic,
+            "partition": each.partition,
+            "position": each.position,
+            "resumes_at": each.translation,
+            "read_again": each.again,
+            "result": each.reason or ("exact" if each.exact else "estimated"),
+            "seen_ms": each.seen_ms,
+            "remote_topic": each.remote_topic,
+            "on_target": each.on_target,
+            "state": each.state,
+        }
+        for each in plan.groups
+    ]
+    kinds = [{"kind": kind, "group": name} for kind, names in sorted(plan.kinds.items()) for name in names]
+    start = f"Start applications with bootstrap.servers = {','.join(servers)} and" if servers else "Names"
+    return [
+        Section(
+            "names",
+            names,
+            start,
+            "The names of topics that producers and consumers use on each side.",
+            brief=("on_the_source", "on_the_target") if servers else (),
+            empty="nothing was replicated",
+        ),
+        Section(
+            "partitions",
+            partitions,
+            "Partitions",
+            brief=()
+            if servers
+            else (
+                "topic",
+                "partition",
+                "remote_topic",
+                "verified",
+                "committed",
+                "source_end",
+                "not_verified",
+                "complete_to_ms",
+            ),
+            empty="nothing was replicated",
+        ),
+        Section(
+            "groups",
+            groups,
+            "Consumer groups",
+            brief=() if servers else ("group", "topic", "partition", "position", "resumes_at", "read_again", "result"),
+        ),
+        Section("kinds", kinds, "Kinds of groups"),
+        differences(plan.drift or ()),
+    ]

@@ -1,0 +1,212 @@
+"""The steps of a failover, in order; the command does them one after the other, a DAG as its tasks.
+
+Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
+source is quiet, drained and verified to its end before the flow is closed. *Disaster*: the flow is closed first, and what is
+committed is judged from the target alone.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.closing import ENDING_SECONDS, close, owners_now
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger import GroupOffset
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back
+from airmirror.offsets.translation import Reason
+from airmirror.runbooks.draining import NotDrained, await_quiet, drain, undrained
+from airmirror.runbooks.failover.alone import NotJudged, judge_alone
+from airmirror.runbooks.failover.groups import rows_as_last_seen
+from airmirror.runbooks.failover.plan import unreachable
+from airmirror.runbooks.failover.ways import Way
+from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal, Mirror
+
+CLAIM_SECONDS = 0.5
+
+Tell = Callable[[str], None]
+Done = TypeVar("Done")
+
+
+@dataclass(eq=False)
+class SourceAnswers(AirmirrorError):
+    """A failover as after a disaster, although the source answers: a planned one loses nothing."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        planned = command("failover", "run", "--way", "planned", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: its source answers, so that nothing need be lost: {planned}; only where it can't be drained, "
+            "add --anyway to the way of a disaster"
+        )
+
+
+@dataclass(eq=False)
+class SourceGone(AirmirrorError):
+    """A planned failover whose source can't be reached; ``reason``: what it was asked, and what came of it."""
+
+    flow: str
+    reason: str
+
+    def __str__(self) -> str:
+        disaster = command("failover", "run", "--way", "disaster", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r}: a planned failover needs its source; if it does not come back: {disaster}: {self.reason}"
+
+
+@dataclass(eq=False)
+class GroupsNotExact(AirmirrorError):
+    """Groups that would not go on at the very next record. Nothing was closed."""
+
+    flow: str
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = command("groups", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: groups would not go on at the very next record, so that nothing was closed; {shown} shows "
+            f"them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
+        )
+
+
+@dataclass(eq=False)
+class WrittenWhileClosing(AirmirrorError):
+    """Records of the source that have not crossed, of a planned failover whose flow is closed: written while it was, or since."""
+
+    flow: str
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
+        words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
+        return (
+            f"flow {self.flow!r} is closed, and its source was written to while it was closed or since: stop who writes there, "
+            f"undo it, and do this again: {undo}; or leave these records there, and go on: {command(*words, flow=self.flow)}\n"
+            f"{listed(self.partitions)}"
+        )
+
+
+@dataclass(frozen=True)
+class FailoverOrder:
+    """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
+    exact; ``anyway``: as after a disaster although the source answers."""
+
+    way: Way
+    reason: str
+    by: str
+    wait: float = 300.0
+    inexact: bool = False
+    anyway: bool = False
+
+
+def check_way(opened: Opened, order: FailoverOrder) -> None:
+    """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now."""
+    error = unreachable(opened)
+    if order.way == "disaster" and not error and not order.anyway:
+        raise SourceAnswers(opened.flow.name)
+    if order.way == "planned" and error:
+        raise SourceGone(opened.flow.name, error)
+
+
+def drain_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
+    """Planned: the source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
+
+    Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
+    """
+    if order.way == "disaster":
+        return
+    await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=tell)
+    if owners_now(opened).whole is None:
+        drain(opened, tell)
+        _check_exact(opened, order)
+
+
+def close_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
+    """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
+    WrittenWhileClosing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
+    """
+
+    def drained() -> None:
+        if left := undrained(opened):
+            raise NotDrained(opened.flow.name, tuple(left))
+
+    is_planned = order.way == "planned"
+    check = drained if is_planned and owners_now(opened).whole is None else lambda: None
+    close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=tell)
+    if is_planned and (left := undrained(opened)):  # come between the last look and the closure, or since
+        raise WrittenWhileClosing(opened.flow.name, tuple(left))
+
+
+def judge_step(opened: Opened, order: FailoverOrder) -> list[NotJudged]:
+    """Judge what is committed from the target alone; what is not proven. Planned: there is nothing left to judge."""
+    return judge_alone(opened, _window("judge")) if order.way == "disaster" else []
+
+
+def move_step(opened: Opened, order: FailoverOrder) -> list[GroupOffset]:
+    """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
+    catch_up_ledger(opened)
+    rows = positions(opened, order)
+    with (
+        Journal.open(opened.flow, opened.ledger, "failover") as journal,
+        claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
+    ):
+        journal.catch_up()
+        return move_groups(SegmentWriter.of(granted), rows)
+
+
+def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
+    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
+    if order.way == "disaster":
+        with Journal.open(opened.flow, opened.ledger, "failover") as journal:
+            return _ours(journal, rows_as_last_seen(journal)[0])
+    with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
+        return _ours(mirror, group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known}))
+
+
+def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
+    return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
+
+
+def fail_over(
+    opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None
+) -> tuple[list[NotJudged], list[GroupOffset], float]:
+    """All steps; what is not proven, what became of groups, and the seconds that it took."""
+    begun = time.monotonic()
+    check_way(opened, order)
+    drain_step(opened, order, tell)
+    tell("closing the flow")
+    close_step(opened, order, tell)
+    tell("judging what is committed")
+    left = _between_claims(lambda: judge_step(opened, order))
+    tell("moving consumer groups")
+    moved = _between_claims(lambda: move_step(opened, order))
+    return left, moved, time.monotonic() - begun
+
+
+def _between_claims(step: Callable[[], Done]) -> Done:
+    """Do a step of a flow that is closed: windows of a deployment that lives on claim it for an instant, and find it closed."""
+    return Retrying(
+        retry=retry_if_exception_type(FlowBusy),
+        wait=wait_fixed(CLAIM_SECONDS),
+        stop=stop_after_delay(ENDING_SECONDS),
+        reraise=True,
+    )(step)
+
+
+def _check_exact(opened: Opened, order: FailoverOrder) -> None:
+    wrong = [] if order.inexact else not_exact(positions(opened, order))
+    if wrong:
+        raise GroupsNotExact(opened.flow.name, tuple(wrong))
+
+
+def _window(step: str) -> str:
+    return f"failover-{step}-{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,85 @@
+"""Undoing a failover while it is possible: groups stand where they stood before, and the flow is open again.
+
+It is possible as long as nobody has gone on over there: no group that was moved has moved on, and nobody has written to a
+remote topic. Else records would be read twice, or lie between those that windows copy.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.closing import check_nothing_returns, commit_change, overtaking, owners_now
+from airmirror.flows.holds import check_decision
+from airmirror.flows.opening import go_on_after_rescues
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.runbooks.written import written_since
+from airmirror.windows.mirror import Journal
+from airmirror.wire.owners import Change
+
+OURS = "failover-"  # the windows of a failover's steps: others move groups too
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class CannotUndo(AirmirrorError):
+    """A failover that can't be undone any more, because applications have gone on over there. Nothing was changed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        opening = command("flow", "open", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: the failover can't be undone any more; {opening} opens the flow alone, and leaves groups where "
+            f"they are\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True)
+class Undo:
+    """An undo that would be done, or was: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
+
+    flow: str
+    groups: tuple[PutBack, ...]
+    is_closed: bool
+    reasons: tuple[str, ...]
+
+
+def undo_plan(opened: Opened) -> Undo:
+    """Return what an undo would do now. Only the target is asked; nothing is written but the ledger."""
+    is_closed = owners_now(opened).whole is not None
+    with Journal.open(opened.flow, opened.ledger, "failover") as journal:
+        return _look(opened, journal, is_closed)
+
+
+def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: None) -> Undo:
+    """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
+    DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, FlowBusy, or the target's error.
+    """
+    check_decision(opened.flow.name, reason, by)
+    check_nothing_returns(opened)
+    with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
+        check_nothing_returns(opened)  # a return may have begun since
+        found = _look(opened, granted.journal, granted.owners.whole is not None)
+        if found.reasons:
+            raise CannotUndo(opened.flow.name, found.reasons)
+        tell(f"putting {len(found.groups)} positions of groups back")
+        put_back(SegmentWriter.of(granted), found.groups)
+        if found.is_closed:
+            go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
+            commit_change(granted, Change.OPEN, (), reason=reason, by=by)
+    catch_up_ledger(opened)
+    return found
+
+
+def _look(opened: Opened, journal: Journal, is_closed: bool) -> Undo:
+    groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
+    reasons = [each.why_not for each in groups if each.why_not]
+    if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
+        reasons += written_since(journal)
+    return Undo(opened.flow.name, tuple(groups), is_closed, tuple(reasons))

@@ -1,0 +1,114 @@
+"""The positions that an undo carries back to the source: of groups that have gone on over there, or whose own have expired.
+
+A group stands on the source where it stood, unless it has read on on the target, has committed there in a partition for the
+first time, or the source has forgotten its position meanwhile. These are translated back by the flow's own segments (invariant
+G), with their metadata; what can't be is named before anything is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from airmirror.clusters.protocol.groups import Committed, list_groups
+from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.offsets.positions import GroupPosition, positions_on_source
+from airmirror.offsets.translation import Translated
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.migration.chosen import Move
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.moving import OnTarget, PutBack, Written, not_exact, to_put_back
+from airmirror.windows.mirror import Mirror
+from airmirror.wire.switches import GroupMove
+
+GONE = "what it would read next is deleted on the source"
+NOT_MOVING = "its topic is not in the move group any more"
+
+
+@dataclass(frozen=True)
+class GoingBack:
+    """The ``groups`` that are put back on the target, ``rows``: positions that are written on the source; ``reasons``: what can't
+    be carried back."""
+
+    groups: tuple[PutBack, ...]
+    rows: tuple[GroupPosition, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """The groups."""
+        return {each.move.group for each in self.groups if each.move.group}
+
+    @property
+    def written(self) -> Written:
+        """What is written on the source."""
+        offsets: Written = {}
+        for row in self.rows:
+            if isinstance(row.found, Translated):
+                place = offsets.setdefault(row.group, {})
+                place[row.remote] = Committed(row.found.translation, row.committed.metadata)
+        return offsets
+
+
+def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GoingBack:
+    """Look at both clusters. The ledger must have caught up. Raises OffsetsHeld, GroupsNotRead."""
+    groups = to_put_back(mirror, lambda each: each.window == order.window)
+    if any(not each.move.group for each in groups):  # else it is not known which positions are new
+        groups += _new_there(mirror, move, order, groups)
+    names = {each.move.group for each in groups}
+    here = stable_offsets(mirror.source, names & list_groups(mirror.source).keys(), move.names) if names else {}
+    topics = {remote: topic for topic, remote in move.names.items()}
+    wanted: Written = {}
+    wrong: list[str] = []
+    for each in groups:
+        key = TopicPartition(topics.get(each.move.topic, ""), each.move.partition)
+        stands = _to_carry(each, has_position=key in here.get(each.move.group, {}))
+        if stands is not None and key.topic:
+            wanted.setdefault(each.move.group, {})[_remote(each.move)] = stands
+        elif stands is not None:
+            wrong.append(f"{each.name} at {stands.offset}: {NOT_MOVING}")
+    new = {(each.move.group, _remote(each.move)) for each in groups if each.move.after < 0}
+    found = positions_on_source(mirror, wanted, move.names) if wanted else []
+    rows = [row for row in found if (row.group, row.key) not in new or not _is_past(row, here)]
+    wrong += not_exact(rows) + [
+        f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)
+    ]
+    return GoingBack(tuple(groups), tuple(rows), tuple(wrong))
+
+
+def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[PutBack]) -> list[PutBack]:
+    """Return positions of groups on the target where they had no position, here or there, when they were switched."""
+    places = {(each.move.group, _remote(each.move)) for each in known}
+    there, topics = list_groups(mirror.target), set(move.names.values())
+    names = there.keys() & {*move.groups, *(each.move.group for each in known)}
+    found = []
+    for group, offsets in sorted(stable_offsets(mirror.target, names, topics).items()):
+        for key, each in sorted(offsets.items()):
+            if key.topic in topics and (group, key) not in places:
+                nowhere = GroupMove(group, *key, order.window, before=-1, after=-1, time_ms=0, metadata_before="")
+                found.append(PutBack(nowhere, each.offset, there[group].state, each.metadata))
+    return found
+
+
+def _to_carry(each: PutBack, *, has_position: bool) -> Committed | None:
+    """Return the target's position from which a group goes on on the source; None: it stands there as it did."""
+    if each.has_gone_on:
+        return Committed(each.now, each.metadata)
+    if each.move.after < 0 or has_position:
+        return None
+    return Committed(each.move.after, each.metadata if each.now == each.move.after else "")  # the source's has expired
+
+
+def _remote(move: GroupMove) -> TopicPartition:
+    return TopicPartition(move.topic, move.partition)
+
+
+def _is_past(row: GroupPosition, here: OnTarget) -> bool:
+    """Return whether the group has read as far on the source."""
+    stands = here.get(row.group, {}).get(row.remote)
+    return stands is not None and isinstance(row.found, Translated) and stands.offset >= row.found.translation
+
+
+def _is_gone(row: GroupPosition) -> bool:
+    """Return whether the source's log begins after a position."""
+    return isinstance(row.found, Translated) and row.target is not None and row.found.translation < row.target.start

@@ -1,0 +1,340 @@
+"""The consumer groups of a move group: checked, and switched to the target at the very next record.
+
+A group is switched as a whole, when it has no members any more: rolled over member by member, both sides would read the same
+partitions. Nothing is claimed, so windows go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.members import members_of
+from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError, command, counted, listed, named
+from airmirror.flows.prepare import Opened
+from airmirror.offsets.groups import plan, settled
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_of, positions_on_source
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.draining import prove_past
+from airmirror.runbooks.migration.chosen import PURPOSE, Move, session
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.moving import Moves, OnTarget, SegmentWriter, move_groups, moved, not_exact, switched, unclaimed
+from airmirror.windows.mirror import Mirror
+
+LOOK_SECONDS = 0.5
+
+Place = tuple[str, str, int]  # a group in a partition of a remote topic
+_Offsets = dict[str, dict[TopicPartition, Committed]]
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class GroupsHaveMembers(AirmirrorError):
+    """Consumers that are still in groups that are to be switched; none of these groups was moved."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    cluster: str
+    seconds: float
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: consumers on {self.cluster!r} are still in groups that are to be switched, after "
+            f"{self.seconds:.0f} s. Stop all of a group's members, then do this again: no group is rolled over member by "
+            f"member\n{listed(self.members)}"
+        )
+
+
+@dataclass(eq=False)
+class GroupsNotReady(AirmirrorError):
+    """Positions of groups that would not go on at the very next record on the target. Nothing was moved."""
+
+    flow: str
+    move: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = command("groups", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: groups of move group {self.move!r} would not go on at the very next record; {shown} shows "
+            f"them; name those that move in {self.flow}.move.{self.move}.groups\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(eq=False)
+class GroupsNotMoved(AirmirrorError):
+    """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: the target does not have all positions as they were written\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True)
+class GroupChecks:
+    """The positions of the groups: all of them, those that are still to be moved, why some can't be, and which are past what is
+    verified, as those of a group that reads on are for a while."""
+
+    rows: Sequence[GroupPosition]
+    left: Sequence[GroupPosition]
+    reasons: tuple[str, ...]
+    early: tuple[str, ...]
+
+
+def check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
+    """Look at all positions as they are now, once what lies before them is verified. Raises GroupsNotReady, NotDrained,
+    GroupsNotRead, OffsetsHeld."""
+    committed = _verified_past(opened, move, order, tell)
+    with session(opened) as mirror:  # the same positions: a group that reads on is further by now
+        found = _look(mirror, order, positions_of(mirror, committed) if committed else [])
+    return _ready(opened, move, found)
+
+
+def _verified_past(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> _Offsets:
+    """Return the positions of the groups as they were asked for, once what lies before them is verified. Raises NotDrained."""
+    wanted: dict[TopicPartition, int] = {}
+    committed = _Offsets()
+    with session(opened) as mirror:
+        for row in positions(mirror, move):
+            committed.setdefault(row.group, {})[row.key] = row.committed
+            if row.source is not None:
+                wanted[row.key] = max(wanted.get(row.key, 0), min(row.committed.offset, row.source.end))
+    prove_past(opened, wanted, order.wait, tell)
+    return committed
+
+
+def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> GroupChecks:
+    """Look at all positions, as they are now. Writes only the ledger."""
+    with session(opened) as mirror:
+        return _look(mirror, order, positions(mirror, move))
+
+
+def positions(mirror: Mirror, move: Move) -> list[GroupPosition]:
+    """The positions of the groups in the topics of the move group. Raises GroupsNotRead, OffsetsHeld."""
+    found = group_positions(mirror, move.groups, move.names) if move.groups else []
+    return [row for row in found if row.topic in move.names]
+
+
+def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
+    """Wait until the groups have no members on the source, and write their positions on the target, with undo records.
+
+    Their positions are read three times: for what must be verified, right before they are written, and after that, when
+    nobody can have read on. Raises GroupsHaveMembers, GroupsNotReady, GroupsNotMoved, GroupsActive, NotDrained, OffsetsHeld.
+    """
+    await_empty(opened, opened.flow.source, move.groups, order.wait, tell)
+    _verified_past(opened, move, order, tell)
+    with session(opened) as mirror:
+        found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
+        with unclaimed(mirror, order.window) as pen:
+            remember_switch(pen, move, found.rows)
+            if not found.left:
+                return found
+            tell(f"writing {counted(len(found.left), 'position')} of groups")
+            done = move_groups(pen, found.left, all_too=True)
+        wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
+        wrong += _not_there(mirror, found.left)
+    if wrong:
+        raise GroupsNotMoved(opened.flow.name, tuple(wrong))
+    await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
+    if left := unswitched(opened, move, order):  # as the marker of a transaction shows that held its offsets
+        raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left))
+    return found
+
+
+def remember_switch(pen: SegmentWriter, move: Move, rows: Sequence[GroupPosition]) -> None:
+    """Write once that the groups are switched, and where they stand on the target in partitions that they have not read on the
+    source: who has committed more there when it is undone did so since."""
+    known, mark = moved(pen.journal), switched(pen.window)
+    if (mark.group, mark.topic, mark.partition) in known:
+        return
+    target, topics = pen.journal.target, set(move.names.values())
+    at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
+    there = {_place(row) for row in rows}
+    found = [
+        replace(
+            mark,
+            group=group,
+            topic=key.topic,
+            partition=key.partition,
+            before=each.offset,
+            metadata_before=each.metadata,
+        )
+        for group, offsets in at.items()
+        for key, each in offsets.items()
+        if key.topic in topics and (group, *key) not in there
+    ]
+    pen.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
+
+
+def unswitched(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
+    """Return the positions that were not switched as they are now on the source, in words, one each."""
+    return [f"{row.group} in {row.key} at {row.committed.offset}" for row in look_at_groups(opened, move, order).left]
+
+
+def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], seconds: float, tell: Tell) -> None:
+    """Return when none of the groups has members on a cluster of the flow. Raises GroupsHaveMembers."""
+    begun = time.monotonic()
+    with Routes(cluster, f"airmirror|{opened.flow.name}|{PURPOSE}") as routes:
+        while True:
+            there = list_groups(routes)
+            active = sorted(group for group in groups if group in there and not there[group].is_idle)
+            if not active:
+                return
+            if time.monotonic() - begun > seconds:
+                members = tuple(members_in_words(cluster, active))
+                raise GroupsHaveMembers(opened.flow.name, cluster.alias, seconds, members)
+            tell(f"waiting until {named(active)} have no members on {cluster.alias}")
+            time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has gone
+
+
+def members_in_words(cluster: Cluster, groups: Sequence[str]) -> list[str]:
+    """Return who is in the groups, one member each; of a group that may not be described, the reason."""
+    members, refused = members_of(connect(cluster), groups)
+    found = [f"{each.group}: {each.client_id} at {each.host}" for each in members]
+    found += [f"{group}: {reason}" for group, reason in refused.items()]
+    return found or [f"{group}: its members are leaving or joining" for group in groups]
+
+
+@dataclass(frozen=True)
+class GroupThere:
+    """A group on the target: whether it has members, and the records that it is behind; None: it stands nowhere."""
+
+    group: str
+    is_active: bool
+    lag: int | None
+
+    def __str__(self) -> str:
+        lag = "no position" if self.lag is None else f"{counted(self.lag, 'offset')} to read"
+        return f"{self.group}: {'consumes' if self.is_active else 'nobody consumes yet'}, {lag}"
+
+
+def on_target(opened: Opened, move: Move) -> list[GroupThere]:
+    """Return how the groups stand on the target now."""
+    with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|{PURPOSE}") as target:
+        there = list_groups(target)
+        at = committed_offsets(target, [group for group in move.groups if group in there])
+        remote = set(move.names.values())
+        keys = {key for offsets in at.values() for key in offsets if key.topic in remote}
+        target.refresh({key.topic for key in keys})
+        ends = offsets_with_patience(target, keys, LATEST)
+    found = []
+    for group in move.groups:
+        lags = [ends[key] - each.offset for key, each in at.get(group, {}).items() if key in ends]
+        is_active = group in there and not there[group].is_idle
+        found.append(GroupThere(group, is_active, sum(max(0, lag) for lag in lags) if lags else None))
+    return found
+
+
+def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> list[GroupThere]:
+    """Return how the groups stand on the target, as soon as all consume there, or after ``seconds``."""
+    ends = time.monotonic() + seconds
+    while True:
+        found = on_target(opened, move)
+        waiting = [each.group for each in found if not each.is_active]
+        if not waiting or time.monotonic() > ends:
+            return found
+        tell(f"waiting until consumers of {named(waiting)} are there")
+        time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has come
+
+
+def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> GroupChecks:
+    rows, there = held_back(mirror, rows), list_groups(mirror.target)
+    at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
+    known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
+    same = _of_one_place(mirror, rows, known)
+    left = [row for row in rows if not _is_switched(row, known, at, same)]
+    exact = [row for row in left if isinstance(row.found, Translated)]
+    refused = [
+        f"{each.group} in {each.topic}-{each.partition}: {each.reason}"
+        for each in plan(exact, there, at)
+        if each.reason
+    ]
+    reasons = (*not_exact([row for row in rows if not _is_early(row)]), *refused)
+    return GroupChecks(rows, left, reasons, tuple(not_exact([row for row in rows if _is_early(row)])))
+
+
+def _is_early(row: GroupPosition) -> bool:
+    """Return whether a position is only past what is verified by now."""
+    if isinstance(row.found, Translated):
+        return row.found.exact and row.found.again > 0
+    return row.found is Reason.NOT_VERIFIED
+
+
+def _ready(opened: Opened, move: Move, found: GroupChecks) -> GroupChecks:
+    """The same. Raises GroupsNotReady where a group would not go on at the very next record."""
+    if wrong := (*found.reasons, *found.early):
+        raise GroupsNotReady(opened.flow.name, move.name, wrong)
+    return found
+
+
+def _of_one_place(mirror: Mirror, rows: Sequence[GroupPosition], moves: Moves) -> set[Place]:
+    """The rows whose translation is another offset than when they were moved, and the same place.
+
+    A group that had read a partition to its end was moved to that end. When more is written there, its position becomes the next
+    record's, after the marker of a commit: both are the same position on the source (invariant G).
+    """
+    names, old, new = {row.topic: row.remote_topic for row in rows}, _Offsets(), _Offsets()
+    for row in rows:
+        move = moves.get(_place(row))
+        if move is not None and isinstance(row.found, Translated) and 0 <= move.after < row.found.translation:
+            old.setdefault(row.group, {})[row.remote] = Committed(move.after)
+            new.setdefault(row.group, {})[row.remote] = Committed(row.found.translation)
+    if not old:
+        return set()
+    before, now = (_on_source(mirror, each, names) for each in (old, new))
+    return {place for place, offset in now.items() if before.get(place) == offset}
+
+
+def _place(row: GroupPosition) -> Place:
+    return row.group, row.remote_topic, row.partition
+
+
+def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[Place, int]:
+    """Where positions on the target are on the source, by group, remote topic and partition."""
+    return {
+        (row.group, row.topic, row.partition): row.found.translation
+        for row in positions_on_source(mirror, at, names)
+        if isinstance(row.found, Translated) and row.found.exact
+    }
+
+
+def _is_switched(row: GroupPosition, known: Moves, at: OnTarget, same: Collection[Place]) -> bool:
+    """Return whether a position was written on the target, from where its consumers may have gone on."""
+    move = known.get(_place(row))
+    stands = at.get(row.group, {}).get(row.remote)
+    return (
+        move is not None
+        and isinstance(row.found, Translated)
+        and (move.after == row.found.translation or _place(row) in same)
+        and stands is not None
+        and stands.offset >= move.after
+    )
+
+
+def _not_there(mirror: Mirror, rows: Sequence[GroupPosition]) -> list[str]:
+    """Read back what was written."""
+    at = committed_offsets(mirror.target, {row.group for row in rows})
+    found = []
+    for row in rows:
+        stands = at.get(row.group, {}).get(row.remote)
+        wanted = row.found.translation if isinstance(row.found, Translated) else None
+        if stands is None or stands.offset != wanted or row.committed.metadata not in ("", stands.metadata):
+            found.append(f"{row.group} in {row.remote}: {stands.offset if stands else 'nothing'} instead of {wanted}")
+    return found

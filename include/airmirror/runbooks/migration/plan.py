@@ -1,0 +1,112 @@
+"""The plan of a migration: both clusters' inventories, move groups, and rules. Nothing is written but the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from airmirror.clusters.protocol.groups import GroupsNotRead
+from airmirror.flows.prepare import Opened, caught_up, dry_run
+from airmirror.ledger import FlowLedger
+from airmirror.naming import is_cycle
+from airmirror.report.document import Finding
+from airmirror.runbooks.failover.groups import GroupPoint, groups_now
+from airmirror.runbooks.migration import rules_access, rules_clients, rules_flow, rules_topics
+from airmirror.runbooks.migration.facts import MigrationFacts
+from airmirror.runbooks.migration.foreign import foreign_records
+from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
+from airmirror.runbooks.migration.moving import Moving, move_groups, writers
+from airmirror.topics.names import policy_of
+from airmirror.windows.mirror import Mirror
+
+DAY_MS = 24 * 3_600_000
+TAKES_MS = 7 * DAY_MS  # unless told: how long a migration lasts, with the time in which it may be undone
+LAST_WINDOWS = 20
+
+
+@dataclass(frozen=True)
+class MigrationPlan:
+    """What a migration of a flow's topics would meet at ``made_ms`` (epoch milliseconds).
+
+    ``names``: topics with their names on the target; ``writers``: topics by the transactional id that writes them.
+    """
+
+    flow: str
+    made_ms: int
+    took_seconds: float
+    rules: tuple[Finding, ...]
+    moves: tuple[Moving, ...]
+    names: dict[str, str]
+    writers: dict[str, tuple[str, ...]]
+    source: Inventory
+    target: Inventory
+    groups: tuple[GroupPoint, ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether nothing warns and nothing stops."""
+        return all(rule.level == "ok" for rule in self.rules)
+
+
+def migration_plan(
+    opened: Opened, takes_ms: int = TAKES_MS, tell: Callable[[str], None] = lambda phase: None
+) -> MigrationPlan:
+    """Look at both clusters. Raises what guards the clusters, what they raise, and InvalidPattern."""
+    began, made_ms = time.monotonic(), int(time.time() * 1000)
+    opened = caught_up(opened)
+    flow, policy = opened.flow, policy_of(opened.flow)
+    client = f"airmirror|{flow.name}|migration"
+    tell("the inventories of both clusters")
+    with ThreadPoolExecutor(2, "inventory") as pool:  # each cluster has its own connections
+        source, target = pool.map(lambda cluster: take(cluster, client, policy), (flow.source, flow.target))
+    tell("what a window would do")
+    topics, planned = dry_run(opened)
+    tell("the positions of groups")
+    with Mirror.open(flow, opened.ledger, "migration") as mirror:
+        try:
+            groups = groups_now(mirror, made_ms)
+        except GroupsNotRead as error:
+            if error.transient:
+                raise
+            groups, source = [], replace(source, unknown={**source.unknown, POSITIONS: str(error)})
+        foreign = [str(error) for error in foreign_records(flow.source.alias, mirror.target, planned)]
+    moves = move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves)
+    facts = MigrationFacts(
+        flow=flow,
+        source=source,
+        target=target,
+        topics=topics,
+        planned=planned,
+        groups=groups,
+        moves=moves,
+        unverified=len(opened.ledger.unverified()),
+        held=[f"{topic}-{number}" for topic, number in sorted(opened.ledger.holds())],
+        foreign=foreign,
+        returning={each for each in source.topics if is_cycle(each, policy, flow.source.alias, flow.target.alias)},
+        copies=_copies(opened.ledger),
+        takes_ms=takes_ms,
+        has_way_back=opened.configuration.has_way_back(flow),
+    )
+    rooms = (rules_flow, rules_topics, rules_clients, rules_access)
+    return MigrationPlan(
+        flow=flow.name,
+        made_ms=made_ms,
+        took_seconds=round(time.monotonic() - began, 3),
+        rules=tuple(rule for room in rooms for rule in room.rules(facts)),
+        moves=moves,
+        names=dict(sorted(topics.topics.items())),
+        writers={name: tuple(sorted(its)) for name, its in writers(source).items()},
+        source=source,
+        target=target,
+        groups=tuple(groups),
+    )
+
+
+def _copies(ledger: FlowLedger) -> float:
+    """Return the records a second of the fastest of the last windows; 0.0 where none has copied."""
+    return max(
+        (row.copied / max(1.0, (row.last_ms - row.first_ms) / 1000) for row in ledger.windows(LAST_WINDOWS)),
+        default=0.0,
+    )

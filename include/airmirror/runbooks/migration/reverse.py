@@ -1,0 +1,134 @@
+"""The flow back of a move group: looked at before producers are switched, begun by their switch, taken back or used by an undo.
+
+What is written on the target from the switch on is copied back to the source, so that the old cluster stays usable. Nothing that
+came from there goes back: the topics of a return are copied only while those they were brought from are closed, and from the very
+record after the last one that was brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import counted
+from airmirror.flows.closing import overtaking, owners_now
+from airmirror.flows.prepare import Opened
+from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.draining import undrained
+from airmirror.runbooks.failback.pair import NoWayBack, Pair, ReturnOrder, check_way_back, claim_name
+from airmirror.runbooks.failback.returning import begin_return, bring_about, returnable
+from airmirror.runbooks.failback.steps import FailbackOrder, fail_back
+from airmirror.runbooks.failback.undo import give_up
+from airmirror.runbooks.migration.chosen import PURPOSE, Move
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.windows.opposite import caught_up_opposite
+
+Tell = Callable[[str], None]
+
+
+def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    """Look at all that could keep the flow back from beginning, make what it needs, and yield what it will do; nothing is copied
+    back before producers are switched. Raises NoWayBack, ReturnRefused, FlowBusy, or a cluster's error."""
+    pair = _pair(opened, reverse)
+    tell("preparing the topics that records return to")
+    bring_about(pair.reverse, check(opened, reverse, move, order), tell)
+    source, target = opened.flow.source.alias, opened.flow.target.alias
+    begins = f"{pair.reverse.flow.name} begins with the first record that producers write on {target}"
+    yield f"{counted(len(move.names), 'topic')} can return: when producers are switched, {begins}"
+    yield f"until then nothing is copied back; keep windows of {pair.reverse.flow.name} running: {source} stays usable by them"
+
+
+def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
+    """Return the remote topics that would return. Raises NoWayBack, ReturnRefused where they could not: nothing is closed."""
+    return returnable(_pair(opened, reverse), _order(move, order), open_too=True)
+
+
+def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    """Let the flow back begin after the closure; what it does from now on. Done again, it begins once.
+
+    Raises what ``begin_return`` does.
+    """
+    pair = _pair(opened, reverse)
+    begun = begin_return(pair, _order(move, order), tell)
+    partitions = counted(len(begun), "partition")
+    yield f"{pair.reverse.flow.name} has begun, at the exact end of what was brought: {partitions}"
+
+
+def way_back(opened: Opened, move: Move) -> str:
+    """Return how the flow back stands, in words; "": there is none."""
+    if is_returning(opened, move):
+        return f"{opened.flow.opposite} copies back what is written on {opened.flow.target.alias}"
+    return ""
+
+
+def is_returning(opened: Opened, move: Move) -> bool:
+    """Return whether what is written on the target is copied back by now."""
+    return bool(owners_now(opened).returning_by(move.names))
+
+
+def take_back(
+    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, last: Callable[[], None], tell: Tell
+) -> None:
+    """Nothing returns any more, as long as nothing was written on the target: ``last`` raises where it was, asked when no window
+    of the flow back is at work. Raises NoWayBack, FlowBusy, and what ``last`` raises."""
+    if not is_returning(opened, move):
+        return
+    pair = _pair(opened, reverse)
+    tell("taking the flow back away")
+    with overtaking(opened, claim_name(), tell) as closed, overtaking(pair.reverse, claim_name(), tell) as granted:
+        last()
+        names = closed.owners.returning_by(move.names)
+        give_up(closed, granted, names, tuple(move.names), by=order.by, reason=order.reason)
+
+
+def undo_over(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Go back over the flow back: all that was written on the target is on the source, groups go on at the very next record, and
+    the topics are open again. Raises what ``fail_back`` does."""
+    wanted = FailbackOrder(order.reason, order.by, wait=order.wait, topics=tuple(move.names))
+    fail_back(_pair(opened, reverse), wanted, tell)
+
+
+def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
+    """Return the partitions of closed topics of the source that hold more than what has crossed and what has returned."""
+    left, flow = undrained(opened, names), opened.flow
+    if not left:
+        return []
+    with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
+        there = sorted(set(names) - source.refresh_existing(names).keys())
+        keys = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
+        stable = offsets_with_patience(source, keys, LATEST, read_committed=True)
+        opposite = caught_up_opposite(
+            source, flow, opened.ledger
+        )  # afterwards: what returned meanwhile is no stranger's
+        if opposite is None or not set(names) <= set(owners_now(opened).returning().values()):
+            return left
+        ends = _ends(opposite)
+        found = []
+        for key in (each for each in keys if ends.get(each, 0) < stable[each]):
+            batches = read_batches(source, key, ends.get(key, 0), stable[key], read_committed=True)
+            count = sum(
+                each.count for _, its in batches for each, aborted in its if not aborted and not each.is_control
+            )
+            if count:
+                found.append(
+                    f"{key}: {counted(count, 'record')} after offset {ends.get(key, 0) - 1} did not return there"
+                )
+    return found
+
+
+def _ends(opposite: FlowLedger) -> dict[TopicPartition, int]:
+    last = opposite.last_segments().values()
+    return {TopicPartition(each.remote_topic, each.partition): each.target_end for each in last}
+
+
+def _pair(opened: Opened, reverse: Opened | None) -> Pair:
+    check_way_back(opened)
+    if reverse is None:
+        raise NoWayBack(opened.flow.name, opened.flow.opposite)
+    return Pair(opened, reverse)
+
+
+def _order(move: Move, order: MoveOrder) -> ReturnOrder:
+    return ReturnOrder(order.reason, order.by, topics=tuple(move.names))

@@ -1,0 +1,134 @@
+"""A migration's plan as people and programs are shown it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from airmirror.errors import counted, named
+from airmirror.report.document import Document, Row, Section
+from airmirror.runbooks.failover.groups import GroupPoint
+from airmirror.runbooks.migration.inventory import Inventory
+from airmirror.runbooks.migration.plan import MigrationPlan
+
+
+def shown_plan(plan: MigrationPlan) -> Document:
+    """The document of a plan: first what stands in the way."""
+    moves: list[Row] = [
+        {
+            "name": each.name,
+            "is": "configured" if each.configured else "proposed",
+            "topics": list(each.topics),
+            "groups": list(each.groups),
+            "transactional_ids": list(each.transactional_ids),
+            "principals": list(each.principals),
+            "tied_by": list(each.ties),
+        }
+        for each in plan.moves
+    ]
+    names = [{"on_the_source": topic, "on_the_target": remote} for topic, remote in plan.names.items()]
+    return Document(
+        kind="migration plan",
+        about=f"Migration plan of {plan.flow}",
+        headline=headline(plan),
+        is_good=plan.is_ready,
+        asked={"flow": plan.flow},
+        numbers={"milliseconds": round(plan.took_seconds * 1000)},
+        findings=plan.rules,
+        sections=[
+            Section(
+                "moves",
+                moves,
+                "Move groups",
+                "What must move together. Proposals come from what ties topics now.",
+                brief=("name", "is", "topics", "groups", "transactional_ids"),
+                empty="nothing moves",
+            ),
+            Section("names", names, "Names", "The names that clients use on each side."),
+            Section("positions", [_position(each) for each in plan.groups], "Positions of groups"),
+            *_cluster("source", plan.source),
+            *_cluster("target", plan.target),
+        ],
+        made_ms=plan.made_ms,
+    )
+
+
+def headline(plan: MigrationPlan) -> str:
+    """The plan in one sentence."""
+    count = Counter(rule.level for rule in plan.rules)
+    moves = f"{counted(len(plan.moves), 'move group')} of {counted(len(plan.names), 'topic')}"
+    return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
+
+
+def _position(point: GroupPoint) -> Row:
+    return {
+        "group": point.group,
+        "topic": point.topic,
+        "partition": point.partition,
+        "position": point.position,
+        "resumes_at": point.translation,
+        "read_again": point.again,
+        "result": point.reason or ("exact" if point.exact else "estimated"),
+    }
+
+
+def _cluster(side: str, found: Inventory) -> Iterator[Section]:
+    """Yield the sections of one cluster's inventory."""
+    about = f"Cluster {found.alias}, id {found.cluster_id}, {counted(len(found.brokers), 'broker')}."
+
+    def section(name: str, title: str, rows: list[Row]) -> Section:
+        return Section(f"{side}_{name}", rows, f"{title} of the {side}", about if name == "topics" else "")
+
+    topics: list[Row] = [
+        {
+            "topic": each.name,
+            "partitions": each.partitions,
+            "replicas": each.replicas,
+            "offsets": each.offsets,
+            "bytes": each.bytes,
+            "offsets_a_second": round(each.rate),
+            "cleanup_policy": each.configs.get("cleanup.policy", ""),
+            "retention.ms": each.configs.get("retention.ms", ""),
+        }
+        for each in found.topics.values()
+    ]
+    groups: list[Row] = [
+        {
+            "group": each.name,
+            "kind": each.kind or each.protocol,
+            "state": each.state,
+            "topics": list(each.topics),
+            "members": sorted({f"{member.client_id} at {member.host}" for member in each.members}),
+        }
+        for each in found.groups.values()
+    ]
+    producers: list[Row] = [
+        {
+            "partition": str(each.partition),
+            "producer_id": str(each.producer_id),
+            "epoch": each.epoch,
+            "last_sequence": each.last_sequence,
+            "last_ms": each.last_ms,
+            "open_from": each.open_from,
+        }
+        for each in found.producers
+    ]
+    ids: list[Row] = [
+        {
+            "transactional_id": each.transactional_id,
+            "producer_id": str(each.producer_id),
+            "state": each.state,
+            "open_in": named(list(map(str, each.partitions)), 20),
+        }
+        for each in found.transactions
+    ]
+    yield section("topics", "Topics", topics)
+    yield section("groups", "Groups", groups)
+    yield section("producers", "Producers in partitions", producers)
+    yield section("transactional_ids", "Transactional ids", ids)
+    yield section("acls", "ACLs", [{"acl": str(acl)} for acl in found.acls or ()])
+    yield section("quotas", "Quotas", [{"of": e.whom, "quota": e.key, "value": f"{e.value:g}"} for e in found.quotas])
+    users: list[Row] = [{"user": name, "mechanisms": list(its)} for name, its in found.users.items()]
+    yield section("users", "Users with SCRAM", users)
+    unknown: list[Row] = [{"what": what, "why": why} for what, why in found.unknown.items()]
+    yield section("unknown", "Not readable", unknown)

@@ -1,0 +1,135 @@
+"""The steps of a migration, consumers first; a command does one or all of them, a DAG as its tasks.
+
+Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import counted
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
+from airmirror.runbooks.draining import prove_past
+from airmirror.runbooks.migration.access import copy_access
+from airmirror.runbooks.migration.chosen import PURPOSE, Move, chosen_move
+from airmirror.runbooks.migration.consumers import await_consumers, check_groups, switch_groups
+from airmirror.runbooks.migration.fence import check_standing
+from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
+from airmirror.runbooks.migration.reverse import begin, check
+from airmirror.runbooks.migration.reverse import prepare as prepare_back
+from airmirror.runbooks.migration.starting import how_to_start
+from airmirror.runbooks.stillness import ends_of
+from airmirror.topics.drift import drifts
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """A step to be done. ``reverse``: the flow in the opposite direction, None: the configuration has none."""
+
+    opened: Opened
+    reverse: Opened | None
+    move: Move
+    order: MoveOrder
+    tell: Tell
+
+
+def do_step(
+    opened: Opened,
+    order: MoveOrder,
+    step: Step,
+    tell: Tell = lambda phase: None,
+    reverse: Opened | None = None,
+) -> Iterator[str]:
+    """Do a step, and yield what came of it, in words, as soon as it is so. ``reverse``: the flow in the opposite direction, which
+    the steps ``WITH_REVERSE`` ask for.
+
+    Raises DecisionIncomplete, NoSuchMove, NotMovable, and what the step raises.
+    """
+    check_decision(opened.flow.name, order.reason, order.by)
+    opened = caught_up(opened, soon=True)
+    yield from WORK[step](StepWork(opened, reverse, chosen_move(opened, order.move), order, tell))
+
+
+def _mirror(work: StepWork) -> Iterator[str]:
+    """Topics, configs and ACLs are there, and all that the source has now is verified. Raises NotDrained."""
+    opened, move = work.opened, work.move
+    if is_closed(opened, move):
+        yield f"{move.name} is closed: its producers were switched already"
+        return
+    yield from prepare(opened, work.tell).report.changes
+    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|{PURPOSE}") as source:
+        ends = ends_of(source, move.names)
+    prove_past(opened, ends, work.order.wait, work.tell)
+    counts = f"{counted(len(move.names), 'topic')}, {counted(len(ends), 'partition')}"
+    yield f"{counts}: all that {opened.flow.source.alias} had when this began is verified"
+    for each in drifts(plan_topics(opened)):
+        if each.topic in move.names and each.will_change:
+            yield f"differs: {each.remote}, {each.what}: {each.target}, not {each.source}: {each.reason}"
+    yield from copy_access(opened, move)
+
+
+def _check_groups(work: StepWork) -> Iterator[str]:
+    found = check_groups(work.opened, work.move, work.order, work.tell)
+    counts, left = Counter(row.group for row in found.rows), Counter(row.group for row in found.left)
+    for group in work.move.groups:
+        done = "" if left[group] or not counts[group] else "; switched already"
+        yield f"{group}: {counted(counts[group], 'position')}, exact: 0 records are read again{done}"
+    if not work.move.groups:
+        yield "no group reads these topics"
+
+
+def _switch_consumers(work: StepWork) -> Iterator[str]:
+    opened, move = work.opened, work.move
+    done = switch_groups(opened, move, work.order, work.tell)
+    target = opened.flow.target.alias
+    yield f"{counted(len(done.left), 'position')} of {counted(len(move.groups), 'group')} written on {target}, and read back"
+    yield from how_to_start(opened.flow, move, "consumers")
+    yield from map(str, await_consumers(opened, move, work.order.wait, work.tell))
+
+
+def _reverse(work: StepWork) -> Iterator[str]:
+    yield from prepare_back(work.opened, work.reverse, work.move, work.order, work.tell)
+    if is_closed(work.opened, work.move):
+        check_standing(work.opened, work.move)
+        yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
+
+
+def _switch_producers(work: StepWork) -> Iterator[str]:
+    opened, move, order = work.opened, work.move, work.order
+    goes_back = opened.flow.settings.move_reverse or order.reverse
+    if goes_back:
+        check(opened, work.reverse, move, order)
+        if is_closed(opened, move):
+            check_standing(opened, move)
+    for each in fence_writers(opened, move, order, work.tell):
+        yield f"fence: {each}"
+    switch_writers(opened, move, order, work.tell)
+    source, target = opened.flow.source.alias, opened.flow.target.alias
+    closed = f"{counted(len(move.names), 'topic')} closed"
+    yield f"{closed}: every record of {source} is verified on {target}, and no window of anybody writes there again"
+    if goes_back:
+        yield from begin(opened, work.reverse, move, order, work.tell)
+    yield from how_to_start(opened.flow, move, "producers")
+
+
+def _finish(work: StepWork) -> Iterator[str]:
+    if is_closed(work.opened, work.move):
+        check_silence(work.opened, work.move)
+    yield from finish(work.opened, work.move, work.order, work.tell)
+
+
+WORK: dict[Step, Callable[[StepWork], Iterator[str]]] = {
+    "mirror": _mirror,
+    "check_groups": _check_groups,
+    "switch_consumers": _switch_consumers,
+    "reverse": _reverse,
+    "switch_producers": _switch_producers,
+    "finish": _finish,
+}

@@ -1,0 +1,186 @@
+"""Undoing a migration's steps while producers are on the source: the fence comes down, groups go back, topics are opened.
+
+A group that has not gone on stands where it stood before. One that has read on the target goes on at the very next record on
+the source: its position there is translated back by the flow's own segments. Once producers have written on the target it is
+too late: the way back is a flow in the other direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
+from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.flows.closing import owners_now, reopen
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.offsets.translation import Translated
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.migration import fence
+from airmirror.runbooks.migration.carrying import GoingBack, going_back
+from airmirror.runbooks.migration.chosen import Move, session
+from airmirror.runbooks.migration.consumers import members_in_words
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
+from airmirror.runbooks.moving import put_back, unclaimed
+from airmirror.runbooks.written import written_since
+from airmirror.windows.errors import open_command
+from airmirror.windows.mirror import Mirror
+from airmirror.wire.switches import Fence
+
+NOTHING = GoingBack((), (), ())
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class CannotUndoMove(AirmirrorError):
+    """A migration that can't be undone as things are. Nothing was changed, but that its fence may be down."""
+
+    flow: str
+    move: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        back = command("failback", "plan", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: the migration of {self.move!r} can't be undone now; where producers have written on the target "
+            f"already, {back} shows the way back\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True)
+class UndoneMove:
+    """An undo that would be done, or was. ``closed``: topics to open; ``reasons``: why it can't be done; ``returning``: what
+    producers have written on the target, and what the flow back copies to the source before anything else."""
+
+    back: GoingBack
+    closed: tuple[str, ...]
+    fences: tuple[Fence, ...]
+    reasons: tuple[str, ...]
+    returning: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything in words, one each; nothing where there is nothing to undo."""
+        again = {(row.group, row.key): row for row in self.back.rows}
+        found = []
+        for each in () if self.returning else self.back.groups:  # what returns takes its groups with it
+            if not each.move.group:  # that it was switched
+                continue
+            row = again.get((each.move.group, TopicPartition(each.move.topic, each.move.partition)))
+            before = "nowhere" if each.move.before < 0 else str(each.move.before)
+            line = f"{each.name}: from {each.now if each.now >= 0 else 'nowhere'} to {before}"
+            if row is not None and isinstance(row.found, Translated):
+                why = "it has read on there, and" if each.has_gone_on else "its position has expired on the source: it"
+                line += f"; {why} goes on in {row.remote} at {row.found.translation}"
+            found.append(line)
+        found += [f"{each}; they return, and groups go on after them" for each in self.returning]
+        found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
+        return [*(f"the fence comes down: {fence.str_of(each)}" for each in self.fences), *found]
+
+
+def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
+    """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
+    owners = owners_now(opened)
+    closed = sorted(topic for topic in move.names if owners.why_closed(topic))
+    with session(opened) as mirror:
+        back = going_back(mirror, move, order)
+        written = _written_there(mirror, move, is_closed=bool(closed)) if _may_hold(opened, back, closed) else []
+        returning = tuple(written) if closed and written and is_returning(opened, move) else ()
+        if returning:  # groups are moved by the flow back
+            back, written = replace(back, rows=(), reasons=()), []
+        reasons = [f"the whole flow is closed: {open_command(opened.flow.name)}"] if owners.whole else []
+        reasons += _members(mirror, back.names) + list(back.reasons) + written
+        fences = fence.standing(mirror, move)
+    return UndoneMove(back, tuple(closed), tuple(fences), tuple(reasons), returning)
+
+
+def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
+    """Do it; done again, it does what is left. ``reverse``: the flow in the opposite direction, over which producers come back
+    that have written on the target. Raises CannotUndoMove, DecisionIncomplete, GroupsActive, OffsetsHeld, FenceRefused,
+    FlowBusy, what a failback raises, or a cluster's error.
+    """
+    flow = opened.flow
+    check_decision(flow.name, order.reason, order.by)
+    found = undo_plan(opened, move, order)
+    if found.reasons:
+        raise CannotUndoMove(flow.name, move.name, found.reasons)
+    tell("taking the fence down")
+    fence.take_down(opened, move, order)  # first: it may keep out what returns; applications are stopped
+    if found.returning:
+        undo_over(opened, reverse, move, order, tell)
+        return found
+
+    def nobody_has_written() -> None:
+        with session(opened) as mirror:
+            if found.closed and (written := _written_there(mirror, move, is_closed=True)):
+                raise CannotUndoMove(flow.name, move.name, tuple(written))
+
+    take_back(opened, reverse, move, order, nobody_has_written, tell)
+    if found.closed:
+        why = f"{move.name} moves back: {order.reason}"
+        reopen(opened, found.closed, reason=why, by=order.by, last=nobody_has_written, tell=tell)
+    if found.back.groups:
+        _put_back(opened, move, order, tell)
+    catch_up_ledger(opened)
+    return found
+
+
+def fence_plan(opened: Opened, move: Move) -> UndoneMove:
+    """Return the fence that would come down, and nothing else."""
+    with session(opened) as mirror:
+        return UndoneMove(NOTHING, (), tuple(fence.standing(mirror, move)), ())
+
+
+def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
+    """Take down the fence alone, also when producers have written on the target: they are to come back.
+
+    Raises DecisionIncomplete, FenceRefused, or a cluster's error.
+    """
+    check_decision(opened.flow.name, order.reason, order.by)
+    down = fence.take_down(opened, move, order)
+    catch_up_ledger(opened)
+    return UndoneMove(NOTHING, (), tuple(down), ())
+
+
+def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Write what goes back on the source, then put groups back on the target, as they stand now."""
+    with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
+        back = going_back(mirror, move, order)
+        if back.reasons:
+            raise CannotUndoMove(opened.flow.name, move.name, back.reasons)
+        tell(f"putting {counted(len(back.groups), 'position')} of groups back")
+        errors = commit_offsets(mirror.source, back.written)
+        if errors:
+            alias = opened.flow.source.alias
+            refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
+            raise CannotUndoMove(opened.flow.name, move.name, refused)
+        put_back(pen, back.groups)
+
+
+def _written_there(mirror: Mirror, move: Move, *, is_closed: bool) -> list[str]:
+    """Return where others have written in the topics on the target; windows write to them as long as they are not closed."""
+    found = written_since(mirror, move.names.values())
+    if found and not is_closed:
+        topics = [word for topic in sorted(move.names) for word in ("--topic", topic)]
+        close = command("flow", "close", *topics, "--reason", "…", "--yes", flow=mirror.flow.name)
+        found.append(f"what applications have written there can return when its topics are closed: {close}")
+    return found
+
+
+def _may_hold(opened: Opened, back: GoingBack, closed: Collection[str]) -> bool:
+    """Return whether others may have written in the topics on the target: groups were switched there, or the topics closed."""
+    return bool(closed or (back.groups and not opened.flow.is_aggregate))
+
+
+def _members(mirror: Mirror, groups: set[str]) -> list[str]:
+    """Return who is still in these groups, on either side: positions of a group with members can't be written."""
+    found = []
+    for routes in (mirror.target, mirror.source):
+        there = list_groups(routes)
+        active = sorted(name for name in groups if name in there and not Group(name, there[name].state).is_idle)
+        if active:
+            found += [f"on {routes.alias}: {each}" for each in members_in_words(routes.cluster, active)]
+    return found

@@ -1,0 +1,185 @@
+"""``airmirror takeover history``: what MirrorMaker 2 had copied before gets segments, so that positions there are exact.
+
+Comparing takes no claim: windows go on meanwhile. Each topic is committed under a claim of its own, and only segment records
+are written, below what is verified already: each record that they map was just compared with the source (invariants D and F).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.errors import AirmirrorError, command
+from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
+from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.compacted import compared
+from airmirror.windows import driver
+from airmirror.windows.declared import compacted_topics
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.history import History
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.takeover import TakenOver, start_records
+from airmirror.wire.segments import SegmentRecord
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class NoHistoryInAggregate(AirmirrorError):
+    """Several sources write to one remote topic: equal records do not tell whose they are."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy "
+            f"of this source's; positions before the take-over stay estimated: {command('groups', flow=self.flow)}"
+        )
+
+
+@dataclass(frozen=True)
+class ComparedCopies:
+    """One partition: what was found, or why nothing was looked at.
+
+    ``exact_from``: the source offset from which on positions are exact, before and with what was found; ``None``: none are.
+    """
+
+    key: TopicPartition
+    remote_topic: str
+    exact_from: tuple[int | None, int | None]
+    history: History | None
+    reason: str = ""
+
+    @property
+    def is_lossy(self) -> bool:
+        return self.history is not None and bool(self.history.gaps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values: runs as (first, end)."""
+        found = self.history
+        return {
+            "topic": self.key.topic,
+            "partition": self.key.partition,
+            "remote_topic": self.remote_topic,
+            "exact_from": list(self.exact_from),
+            "copied": 0 if found is None else found.copied,
+            "twice": []
+            if found is None
+            else [
+                {"target": [run.target_first, run.target_end], "source": [run.source_first, run.source_end]}
+                for run in found.again
+            ],
+            "not_of_the_source": [] if found is None else [list(run) for run in found.strange],
+            "not_copied": [] if found is None else [[gap.first, gap.last + 1, gap.count] for gap in found.gaps],
+            "cleaned": 0 if found is None else found.cleaned,
+            "reason": self.reason or ("" if found is None else found.refused),
+        }
+
+
+def make_exact(
+    opened: Opened, topics: Collection[str] = (), *, write: bool, wait: float, tell: Tell = lambda phase: None
+) -> list[ComparedCopies]:
+    """Compare MirrorMaker 2's copies of the flow's partitions (or those of ``topics``), one topic after the other.
+
+    ``write``: commit their segments; another window's claim is awaited for ``wait`` seconds. Raises NoHistoryInAggregate,
+    FlowBusy, FlowClosed, or a cluster's error.
+    """
+    if opened.flow.is_aggregate:
+        raise NoHistoryInAggregate(opened.flow.name)
+    opened = caught_up(opened)
+    with Mirror.open(opened.flow, opened.ledger, "history") as mirror:
+        mirror.refresh()
+        firsts = {key: each for key, each in _firsts(opened.ledger).items() if not topics or key.topic in topics}
+        missing = mirror.source.refresh_existing({key.topic for key in firsts})
+        missing |= mirror.target.refresh_existing({first.remote_topic for first in firsts.values()})
+        compacted = compacted_topics(mirror, {key.topic for key in firsts} - missing.keys())
+        found: list[ComparedCopies] = []
+        for topic in sorted({key.topic for key in firsts}):
+            rows = []
+            for key in sorted(key for key in firsts if key.topic == topic):
+                tell(f"comparing {key}")
+                first = firsts[key]
+                gone = next((name for name in (topic, first.remote_topic) if name in missing), "")
+                reason = f"{gone} is not there" if gone else _unfit(mirror, first)
+                history = None if reason else compared(mirror, first, compacted=compacted[topic])
+                rows.append(_row(key, first, history, reason))
+            if write:
+                _commit_patiently(mirror, rows, wait, tell)
+            found += rows
+    if write:
+        catch_up_ledger(opened)
+    return found
+
+
+def _row(key: TopicPartition, first: SegmentRecord, history: History | None, reason: str) -> ComparedCopies:
+    after = first.source_start if history is None else history.start
+    return ComparedCopies(key, first.remote_topic, (first.source_start, after), history, reason)
+
+
+def _firsts(ledger: FlowLedger) -> dict[TopicPartition, SegmentRecord]:
+    """The first segment record of each partition, of the topic that is copied now."""
+    last = ledger.last_segments()
+    records = ledger.first_segments([(*key, record.source_topic_id) for key, record in last.items()])
+    return {TopicPartition(record.topic, record.partition): record for record in records}
+
+
+def _unfit(mirror: Mirror, first: SegmentRecord) -> str:
+    """Return why nothing before the first segment record can be compared, or counted as verified; empty: it can."""
+    if mirror.source.topic_ids[first.topic] != first.source_topic_id:
+        return "the source topic was created again"
+    if mirror.target.topic_ids[first.remote_topic] != first.target_topic_id:
+        return "the remote topic was created again"
+    mark = mirror.index.verified().get((first.topic, first.partition))
+    if mark is None or mark.source_topic_id != first.source_topic_id or mark.offset < first.source_start:
+        return f"nothing of it is verified yet: {command('run-window', flow=mirror.flow.name)}"
+    return ""
+
+
+def _commit_patiently(mirror: Mirror, rows: Sequence[ComparedCopies], wait: float, tell: Tell) -> None:
+    chosen = [row.history for row in rows if row.history is not None and row.history.accounts]
+    if not chosen:
+        return
+    for attempt in Retrying(
+        retry=retry_if_exception_type(FlowBusy), stop=stop_after_delay(wait), wait=wait_fixed(1.0), reraise=True
+    ):
+        with attempt:
+            tell(f"committing the segments of {chosen[0].key.topic}")
+            _commit(mirror, chosen)
+
+
+def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:
+    """Write the segment records of what was compared, in one transaction under a claim; of partitions that have not changed."""
+    with claimed(mirror, f"history-{uuid.uuid4().hex[:8]}", slots=1) as granted:
+        fenced = fence_around(granted, 1)
+        mirror.catch_up()
+        now = _firsts(mirror.index)
+        records = [
+            (record.encode_key(), record.encode_value())
+            for history in chosen
+            if now.get(history.key) == history.before and not _unfit(mirror, history.before)
+            for record in _records(history, granted.claim.window)
+        ]
+        if records:
+            driver.commit(granted, {TopicPartition(mirror.topics.segments, 0): records}, fenced.numbers[0])
+
+
+def _records(history: History, window: str) -> Iterator[SegmentRecord]:
+    first = history.before
+    item = Planned(
+        *history.key, first.remote_topic, history.start, first.source_start, first.source_start, BYTES_GUESSED
+    )
+    yield from start_records(
+        TakenOver(item, history.accounts),
+        first.source_topic_id,
+        first.target_topic_id,
+        window=window,
+        time_ms=int(time.time() * 1000),
+    )

@@ -1,0 +1,150 @@
+"""``airmirror takeover plan``: all that a take-over would meet, looked at while MirrorMaker 2 still runs. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened
+from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.translation import Sync, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.copies import Continued, TakeoverCopies, copies_now
+from airmirror.runbooks.takeover.history import Incident, incidents, syncs_of
+from airmirror.topics.drift import Drift, drifts
+from airmirror.windows.connect_offsets import progress_topics
+from airmirror.windows.declared import compacted_topics
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirrormaker import writers
+
+
+@dataclass(frozen=True)
+class GroupForecast:
+    """A group in one partition, and what becomes of its position: ``exact``, or not, and why."""
+
+    group: str
+    topic: str
+    partition: int
+    position: int
+    exact: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class TakeoverPlan:
+    """What was found. ``progress_in``: the topics that hold MirrorMaker 2's progress; ``progress_ms``: when it wrote any last.
+
+    ``syncs``: its newest offset sync of each partition; ``histories``: what it did without telling, by partition.
+    """
+
+    flow: str
+    progress_in: tuple[str, ...]
+    progress_ms: int | None
+    running: tuple[str, ...]
+    partitions: tuple[Continued, ...]
+    syncs: Mapping[TopicPartition, Sync]
+    histories: Mapping[TopicPartition, Sequence[Incident]]
+    groups: tuple[GroupForecast, ...]
+    drift: tuple[Drift, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Return whether a partition can't be taken over, or lacks records that the source had."""
+        lossy = any(incident.is_loss for found in self.histories.values() for incident in found)
+        return lossy or any(row.error is not None for row in self.partitions)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        rows = []
+        for row in self.partitions:
+            key = TopicPartition(row.topic, row.partition)
+            sync = self.syncs.get(key)
+            rows.append(
+                row.as_dict()
+                | {"last_sync": None if sync is None else [sync.source, sync.target]}
+                | {"history": [asdict(incident) for incident in self.histories.get(key, ())]}
+            )
+        return {
+            "flow": self.flow,
+            "mirrormaker": {
+                "progress_in": list(self.progress_in),
+                "progress_ms": self.progress_ms,
+                "running": list(self.running),
+            },
+            "partitions": rows,
+            "groups": [asdict(group) for group in self.groups],
+            "drift": [drift.as_dict() for drift in self.drift],
+            "warnings": list(self.warnings),
+            "needs_somebody": self.needs_somebody,
+        }
+
+
+def takeover_plan(opened: Opened) -> TakeoverPlan:
+    """Look at MirrorMaker 2 and both clusters; only the ledger is written. Raises OffsetsTopicMissing, or a cluster's error."""
+    copies = copies_now(opened)
+    rows = copies.rows
+    with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
+        mirror.refresh()
+        running = writers(mirror.target, opened.flow)
+        syncs, histories = _history(mirror, copies)
+        warnings, forecasts = list(copies.topics.warnings), list[GroupForecast]()
+        try:
+            forecasts = _groups(group_positions(mirror), rows)
+        except AirmirrorError as error:
+            warnings.append(f"nothing can be said of groups: {error}")
+    if copies.topics.acls_not_synced:
+        warnings.append(f"ACLs are not copied: {copies.topics.acls_not_synced}")
+    return TakeoverPlan(
+        flow=opened.flow.name,
+        progress_in=tuple(progress_topics(opened.flow)),
+        progress_ms=max((each.time_ms for each in copies.recorded.values()), default=None),
+        running=tuple(running),
+        partitions=tuple(rows),
+        syncs=syncs,
+        histories=histories,
+        groups=tuple(forecasts),
+        drift=tuple(drifts(copies.topics)),
+        warnings=tuple(warnings),
+    )
+
+
+def _history(
+    mirror: Mirror, copies: TakeoverCopies
+) -> tuple[dict[TopicPartition, Sync], dict[TopicPartition, Sequence[Incident]]]:
+    """The newest offset syncs, and what all of them tell, of the partitions that this flow has not copied before."""
+    remote = {item.key: TopicPartition(item.remote_topic, item.partition) for item in copies.planned if item.end > 0}
+    missing = mirror.target.refresh_existing({key.topic for key in remote.values()})
+    syncs = syncs_of(mirror, remote)
+    compacted = compacted_topics(mirror, {key.topic for key in remote})
+    ours = {item.key for item in copies.planned if item.last is not None}
+    told = {
+        key: incidents(mirror, key, remote[key], found, compacted=compacted[key.topic])
+        for key, found in syncs.items()
+        if key not in ours and remote[key].topic not in missing
+    }
+    return {key: found[-1] for key, found in syncs.items()}, {key: found for key, found in told.items() if found}
+
+
+def _groups(positions: Sequence[GroupPosition], rows: Sequence[Continued]) -> list[GroupForecast]:
+    """What becomes of the groups' positions once the partitions were taken over, and a window was verified."""
+    row_of = {TopicPartition(row.topic, row.partition): row for row in rows}
+    found = []
+    for each in positions:
+        row = row_of.get(each.key)
+        if row is None:
+            exact, why = False, str(each.found) if not isinstance(each.found, Translated) else "not of this flow"
+        elif row.error is not None:
+            exact, why = False, "its partition can't be taken over"
+        elif 0 <= row.since <= each.committed.offset or (isinstance(each.found, Translated) and each.found.exact):
+            exact, why = True, ""
+        else:
+            by = "estimated by its offset syncs" if isinstance(each.found, Translated) else str(each.found)
+            exact, why = (
+                False,
+                f"copied by MirrorMaker 2, before offset {row.since if row.since >= 0 else row.start}: {by}",
+            )
+        found.append(GroupForecast(each.group, *each.key, each.committed.offset, exact, why))
+    return found

@@ -1,0 +1,52 @@
+"""Waiting until a MirrorMaker 2 is really stopped: nobody of it is left on the target, and nothing there moves any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.prepare import Opened, plan_topics
+from airmirror.runbooks.stillness import await_still
+from airmirror.windows.mirrormaker import writers
+
+STILL_SECONDS = 5.0  # more than a request of a producer that was killed may take to arrive
+
+
+@dataclass(eq=False)
+class MirrorMakerRuns(AirmirrorError):
+    """MirrorMaker 2 is not stopped; who of it is left, and where something still moves."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    seconds: float
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        again = command("takeover", "run", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it "
+            f"(its process, or its connectors: PUT /connectors/<name>/stop), then {again}\n{listed(self.reasons)}"
+        )
+
+
+def await_stopped(
+    opened: Opened, seconds: float, still: float = STILL_SECONDS, tell: Callable[[str], None] = lambda phase: None
+) -> None:
+    """Return when for ``still`` seconds nobody of it was seen and nothing has moved. Raises MirrorMakerRuns after ``seconds``."""
+    flow = opened.flow
+    remote = set(plan_topics(opened).topics.values())
+    with Routes(flow.target, f"airmirror|{flow.name}|takeover") as target:
+        left = await_still(
+            target,
+            remote,
+            still=still,
+            seconds=seconds,
+            reasons=lambda moving: [*writers(target, flow), *moving.values()],
+            tell=tell,
+        )
+    if left:
+        raise MirrorMakerRuns(flow.name, seconds, tuple(left))
