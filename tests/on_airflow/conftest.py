@@ -53,7 +53,6 @@ NAMES = (
     "lineage",
     "evident",
     "following",
-    "taken",
     "failing",
     "burning",
     "rehearsed",
@@ -87,7 +86,6 @@ growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
-taken->west.takeover.approval.enabled = true
 failing->west.groups = failing-billing
 burning->west.groups = burning-billing
 rehearsed->west.groups = rehearsed-billing

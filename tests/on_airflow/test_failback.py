@@ -27,7 +27,6 @@ from airmirror.on_airflow.dags.failback import (
     SWITCH_BACK,
     TAKE_BACK,
     UNDO,
-    failback_dag,
 )
 from airmirror.on_airflow.tasks import failback
 from airmirror.on_airflow.tasks.approvals import NotApproved
@@ -35,7 +34,7 @@ from airmirror.runbooks.failback.steps import is_done
 from airmirror.runbooks.failover.steps import fail_over
 from airmirror.wire.owners import WHOLE
 from on_airflow.conftest import AirflowFlow
-from support.approvals import answered, approvals, run_of
+from support.approvals import answered, approvals, run_of, tasks_of
 from support.failovers import PLANNED
 from support.following import numbered
 from support.groups import commit, committed
@@ -56,7 +55,8 @@ def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = Fa
 
 
 def form(dry_run: bool = False, **more: str) -> Any:
-    return run_of({"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more)
+    order = {"topics": None, "leave": False, "inexact": False, "accept_loss": False}
+    return run_of({"runbook": "failback", "verb": "run", "reason": "INC-7", "dry_run": dry_run} | order | more)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     asked = failback.ask(dag.deployment(), flow, dag.order_of(form(), "ada"))
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
     assert "INC-7" in asked.body and "applications go on" in asked.body
-    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
+    tasks = tasks_of(both.there.flow, "failback")
     with pytest.raises(AirflowSkipException):
         tasks[PLAN].execute(given(tasks, LET_RETURN, dry_run=True))
     steps, last = [tasks[name] for name in (RETURN, DRAIN, CLOSE, MOVE, OPEN)], tasks[OPEN]
@@ -114,28 +114,28 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
 def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
     """Groups that were moved go back; another failback can follow."""
     flow = both.there.flow.name
-    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
+    tasks = tasks_of(both.there.flow, "failback")
     undo, asks, before = tasks[UNDO], tasks[PLAN], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
     for name in (RETURN, DRAIN, CLOSE, MOVE):
         tasks[name].execute(given(tasks, LET_RETURN, SWITCH_BACK))
     assert committed(both.east, both.group) != before
-    asked = asks.ask(form(way=UNDO))
+    asked = asks.ask(form(verb=UNDO))
     assert asks.options == [TAKE_BACK, LEAVE] and asked.subject == f"{flow}: end the failback of 1 topic?"
     assert "INC-7" in asked.body and f"- {both.remote}, to {both.topic}" in asked.body
     assert f"| {both.group} | {both.topic}-0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
-    others: Any = {"way": UNDO, "topics": ["another"]}
+    others: Any = {"verb": UNDO, "topics": ["another"]}
     assert asks.ask(form(**others)).subject == f"{flow}: nothing returns"
     undo.execute(given(tasks, TAKE_BACK, **others))
     assert both.pair.returning() == {both.remote: both.topic}, "what is not named goes on"
     for skipped in (tasks[RETURN], undo):
         with pytest.raises(AirflowSkipException):
-            skipped.execute(given(tasks, TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))
+            skipped.execute(given(tasks, TAKE_BACK if skipped is not undo else LEAVE, verb=UNDO))
     for _ in range(2):  # cleared, it does what is left
-        undo.execute(given(tasks, TAKE_BACK, way=UNDO))
+        undo.execute(given(tasks, TAKE_BACK, verb=UNDO))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
     assert WHOLE in owners_now(both.there).closed, "it stays closed"
-    assert asks.ask(form(way=UNDO)).subject == f"{flow}: nothing returns"
+    assert asks.ask(form(verb=UNDO)).subject == f"{flow}: nothing returns"
     with pytest.raises(AirflowSkipException):
         tasks[RETURN].execute(given(tasks, LEAVE))
     assert asks.ask(form()).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
@@ -150,25 +150,25 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(50, 1000 * partition), partition=partition)
     commit(flow.east, group, {(flow.topic, 0): 20})
-    over = flow.client.trigger("failover.returning.west", {"way": "planned", "reason": "moving day"})
-    flow.answer("failover.returning.west", over, "plan", "Fail over")
-    assert flow.client.wait_for_run("failover.returning.west", over) == "success"
+    over = flow.client.trigger("operate.returning.west", {"runbook": "failover", "reason": "moving day"})
+    flow.answer("operate.returning.west", over, "failover.plan", "Fail over")
+    assert flow.client.wait_for_run("operate.returning.west", over) == "success"
     assert committed(flow.west, group) == {(remote, 0): 20}
     for partition in (0, 1):
         produce(flow.west, remote, numbered(30, 5000 + 1000 * partition), partition=partition)
-    dag_id = "failback.returning.west"
-    dry = flow.client.trigger(dag_id, {"reason": "a dry run", "dry_run": True})
+    dag_id = "operate.returning.west"
+    dry = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "a dry run", "dry_run": True})
     assert flow.client.wait_for_run(dag_id, dry) == "success"
-    run_id = flow.client.trigger(dag_id, {"reason": "east is back"})
-    question = flow.answer(dag_id, run_id, "plan", LET_RETURN)
+    run_id = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "east is back"})
+    question = flow.answer(dag_id, run_id, "failback.plan", LET_RETURN)
     assert "60 were written on the target since" in question["subject"]
-    flow.asked(dag_id, run_id, "switch")  # records return from now on, by the DAG of the flow back
+    flow.asked(dag_id, run_id, "failback.switch")  # records return from now on, by the DAG of the flow back
     back = flow.client.trigger("replicate.west.returning")
     flow.client.unpause("replicate.west.returning")
     assert flow.client.wait_for_run("replicate.west.returning", back) == "success"
     flow.client.pause("replicate.west.returning")
     assert assert_mirrored(flow.west, remote, flow.east, flow.topic) == 160
-    flow.answer(dag_id, run_id, "switch", SWITCH_BACK)
+    flow.answer(dag_id, run_id, "failback.switch", SWITCH_BACK)
     assert flow.client.wait_for_run(dag_id, run_id, 600) == "success"
     assert committed(flow.east, group)[flow.topic, 0] == 20
     produce(flow.east, flow.topic, numbered(10, 9000), partition=0)
@@ -181,4 +181,3 @@ def test_a_move_group_goes_back_alone() -> None:
     assert dag.order_of(form(), "ada").topics == ()
     named: Any = {"topics": ["orders", "stock"]}
     assert dag.order_of(form(**named), "ada").topics == ("orders", "stock")
-    assert "topics" in dag._form("east", "west")

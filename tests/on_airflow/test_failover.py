@@ -24,7 +24,6 @@ from airmirror.on_airflow.dags.failover import (
     PLAN,
     TAKE_BACK,
     UNDO,
-    failover_dag,
 )
 from airmirror.on_airflow.tasks import failover
 from airmirror.on_airflow.tasks.approvals import NotApproved
@@ -35,7 +34,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.proxy import start_proxy
 from on_airflow.conftest import AirflowFlow
-from support.approvals import answered, approvals, run_of
+from support.approvals import answered, approvals, run_of, tasks_of
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed
@@ -53,7 +52,8 @@ def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -
 
 
 def given(way: str = "planned", dry_run: bool = False) -> Any:
-    return run_of({"way": way, "reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False})
+    form = {"runbook": "failover", "verb": "run", "way": way} if way != UNDO else {"runbook": "failover", "verb": UNDO}
+    return run_of(form | {"reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False})
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
@@ -77,7 +77,7 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
+    tasks = tasks_of(flow.flow, "failover")
     operator = tasks[UNDO]
     with pytest.raises(NotClosed):
         failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
@@ -105,7 +105,7 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
     asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
     assert f"{flow.flow.name}: fail over (planned)?" in asked.subject and "INC-7" in asked.body
     assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
-    tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
+    tasks = tasks_of(flow.flow, "failover")
     with pytest.raises(AirflowSkipException):
         tasks[PLAN].execute(given(dry_run=True))
     operators, last = [tasks[name] for name in (DRAIN, CLOSE, MOVE)], tasks[MOVE]
@@ -137,14 +137,20 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, "failing-billing", {(flow.topic, 0): 40})
-    dag_id = "failover.failing.west"
+    dag_id = "operate.failing.west"
     forge(flow, dag_id)
-    run_id = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
-    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
+    run_id = flow.client.trigger(dag_id, conf("moving day"))
+    question = flow.answer(dag_id, run_id, "failover.plan", FAIL_OVER)
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
     ended(flow, dag_id, run_id)
-    says(flow, dag_id, run_id, "move_groups", "failed over (planned)")
-    says(flow, dag_id, run_id, "move_groups", "Start applications of failing-orders with failing.failing-orders.")
+    says(flow, dag_id, run_id, "failover.move_groups", "failed over (planned)")
+    says(
+        flow,
+        dag_id,
+        run_id,
+        "failover.move_groups",
+        "Start applications of failing-orders with failing.failing-orders.",
+    )
     assert flow.assert_equal() == 200
     assert committed(flow.west, "failing-billing") == {("failing.failing-orders", 0): 40}
 
@@ -154,52 +160,61 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
 @pytest.mark.flow("burning")
 def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow) -> None:
     """Its source is behind a proxy, which goes: a planned failover is refused, that after a disaster needs the target alone."""
-    dag_id, group, remote = "failover.burning.west", "burning-billing", "burning.burning-orders"
+    dag_id, group, remote = "operate.burning.west", "burning-billing", "burning.burning-orders"
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, group, {(flow.topic, 0): 40})
     with start_proxy(flow.east):
         assert flow.first_run()["state"] == "success"
     produce(flow.east, flow.topic, numbered(30, 100), partition=0)
-    dry = flow.client.trigger(dag_id, {"way": "disaster", "reason": "a dry run", "dry_run": True})
+    dry = flow.client.trigger(dag_id, conf("a dry run", way="disaster", dry_run=True))
     assert flow.client.wait_for_run(dag_id, dry) == "success"
-    assert {task["state"] for task in flow.client.tasks(dag_id, dry).values()} == {"skipped"}
-    says(flow, dag_id, dry, "plan", "fail over (disaster)?")
-    refused = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
+    assert {name for name, task in flow.client.tasks(dag_id, dry).items() if task["state"] != "skipped"} == {"choose"}
+    says(flow, dag_id, dry, "failover.plan", "fail over (disaster)?")
+    refused = flow.client.trigger(dag_id, conf("moving day"))
     assert flow.client.wait_for_run(dag_id, refused) == "failed"
-    says(flow, dag_id, refused, "plan", "a planned failover needs its source")
-    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "east burns"})
-    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
+    says(flow, dag_id, refused, "failover.plan", "a planned failover needs its source")
+    run_id = flow.client.trigger(dag_id, conf("east burns", way="disaster"))
+    question = flow.answer(dag_id, run_id, "failover.plan", FAIL_OVER)
     assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
     ended(flow, dag_id, run_id)
-    says(flow, dag_id, run_id, "move_groups", "failed over (disaster)")
+    says(flow, dag_id, run_id, "failover.move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
-    flow.client.clear(dag_id, run_id, "close")  # done again, nothing is done twice
+    flow.client.clear(dag_id, run_id, "failover.close")  # done again, nothing is done twice
     ended(flow, dag_id, run_id)
     assert committed(flow.west, group) == {(remote, 0): 40}
     with start_proxy(flow.east):
         _, state = flow.run()
         assert state == "failed", "the source is back, and its own deployment runs"
-        run_id = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
-        question = flow.answer(dag_id, run_id, "plan", TAKE_BACK)
+        run_id = flow.client.trigger(dag_id, conf("a false alarm", verb="undo"))
+        question = flow.answer(dag_id, run_id, "failover.plan", TAKE_BACK)
         assert "take the failover back? 1 positions" in question["subject"] and TAKE_BACK in question["options"]
         assert flow.client.wait_for_run(dag_id, run_id) == "success"
         assert {name for name, task in flow.client.tasks(dag_id, run_id).items() if task["state"] == "success"} == {
-            "plan",
-            "undo",
+            "choose",
+            "failover.plan",
+            "failover.undo",
         }
         assert committed(flow.west, group) == {}
-        again = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
+        again = flow.client.trigger(dag_id, conf("a false alarm", verb="undo"))
         assert flow.client.wait_for_run(dag_id, again) == "failed", "there is none any more"
         _, state = flow.run()
         assert state == "success" and flow.assert_equal() == 230
 
 
+def conf(reason: str, **more: Any) -> dict[str, Any]:
+    return {"runbook": "failover", "reason": reason} | more
+
+
+def states(flow: AirflowFlow, dag_id: str, run_id: str) -> dict[str, Any]:
+    return {name: task["state"] for name, task in flow.client.tasks(dag_id, run_id).items()}
+
+
 def forge(flow: AirflowFlow, dag_id: str) -> None:
     """Write the answer of somebody else into XCom, and mark the question as done: no step takes it."""
-    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "because", "anyway": True})
-    flow.asked(dag_id, run_id, PLAN)
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{PLAN}"
+    run_id = flow.client.trigger(dag_id, conf("because", way="disaster", anyway=True))
+    flow.asked(dag_id, run_id, f"failover.{PLAN}")
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/failover.{PLAN}"
     given = {
         "chosen_options": [FAIL_OVER],
         "responded_at": "2026-11-23T12:00:00+00:00",
@@ -208,24 +223,26 @@ def forge(flow: AirflowFlow, dag_id: str) -> None:
     flow.client.request("POST", f"{path}/xcomEntries", {"key": "return_value", "value": given})
     flow.client.request("PATCH", path, {"new_state": "success"})
     assert flow.client.wait_for_run(dag_id, run_id) == "failed"
-    assert {name: task["state"] for name, task in flow.client.tasks(dag_id, run_id).items()} == {
-        PLAN: "success",
-        DRAIN: "failed",
-        CLOSE: "upstream_failed",
-        MOVE: "upstream_failed",
-        UNDO: "failed",
+    assert {name: state for name, state in states(flow, dag_id, run_id).items() if state != "skipped"} == {
+        "choose": "success",
+        f"failover.{PLAN}": "success",
+        f"failover.{DRAIN}": "failed",
+        f"failover.{CLOSE}": "upstream_failed",
+        f"failover.{MOVE}": "upstream_failed",
     }
-    says(flow, dag_id, run_id, DRAIN, "has no answer that counts: there is no answer")
+    says(flow, dag_id, run_id, f"failover.{DRAIN}", "has no answer that counts: there is no answer")
 
 
 def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
     """The run succeeds; else what its tasks have said."""
     state = flow.client.wait_for_run(dag_id, run_id)
-    tasks = flow.client.tasks(dag_id, run_id)
-    states = {name: task["state"] for name, task in tasks.items()}
-    told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in states.items() if each == "failed"}
-    assert state == "success", (states, told)
-    assert states.pop("undo") == "skipped" and set(states.values()) == {"success"}, states
+    found = states(flow, dag_id, run_id)
+    told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in found.items() if each == "failed"}
+    assert state == "success", (found, told)
+    assert {name for name, each in found.items() if each == "success"} == {
+        "choose",
+        *(f"failover.{name}" for name in (PLAN, DRAIN, CLOSE, MOVE)),
+    }
 
 
 def says(flow: AirflowFlow, dag_id: str, run_id: str, task: str, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import migration as dags
+from airmirror.on_airflow.dags import migrate as dags
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import migration
 from airmirror.runbooks.migration import inventory

@@ -29,7 +29,6 @@ b->a.enabled = true
 a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
-a->b.takeover.approval.enabled = true
 a->b.failover.rehearsal.schedule = @weekly
 a->b.move.shop.topics = orders
 """
@@ -40,21 +39,9 @@ compare.nightly.schedule = @daily
 compare.now.source = b
 compare.now.target = a
 """
-KINDS = {
-    "audit",
-    "compare",
-    "decide",
-    "failback",
-    "failover",
-    "heartbeats",
-    "maintenance",
-    "migrate",
-    "migration_plan",
-    "rehearse",
-    "replicate",
-    "takeover",
-}
-TRIGGERED = ("audit", "decide", "migrate", "rehearse")  # whose runs do not wait for each other
+OF_A_FLOW = ("replicate", "decide", "audit", "operate", "rehearse")
+KINDS = {*OF_A_FLOW, "compare", "heartbeats", "maintenance"}
+TRIGGERED = ("audit", "decide", "operate", "rehearse")  # whose runs do not wait for each other
 PARSE = """
 import json, os, sys, time
 from airflow.sdk import DAG
@@ -128,9 +115,8 @@ def test_dags_parse_equally_and_load_nothing_heavy(home: Path, parsed: dict[str,
     """Nor does what every task loads."""
     _, heavy, errors, found, _ = parsed[GOOD]  # the first one of its process
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "failback", "failover", "migration_plan", "rehearse", "replicate")
-    expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
-    expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b"]
+    expected = [f"{kind}.{flow}" for kind in OF_A_FLOW for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
+    expected += ["compare.nightly", "compare.now"]
     assert list(found) == sorted([*expected, "maintenance"])
     ((*_, again, _),) = parse(home, GOOD, seed="2", before=OF_A_TASK)
     assert found == again
@@ -236,8 +222,11 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
 
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
-    asking = {"decide": ["ask"], "failover": ["plan"], "failback": ["plan", "switch"], "takeover": ["plan"]}
-    asking |= {"migrate": ["approve_switch_consumers", "approve_switch_producers", "approve_finish", "approve_undo"]}
+    asking = {"decide": ["ask"]}
+    asking["operate"] = [f"{name}.plan" for name in ("failover", "failback", "takeover")] + ["failback.switch"]
+    asking["operate"] += [
+        f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")
+    ]
     named = [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
     for kind, names in asking.items():
         users = {task["id"]: task["users"] for task in contracts[f"{kind}.a.b"]["tasks"]}

@@ -29,6 +29,9 @@ class Choose(BaseOperator):
         """Return what the run is for."""
         return (context["params"][WHAT],)
 
+    def check(self, context: Context) -> None:
+        """Raise what keeps the run from doing it."""
+
     def execute(self, context: Context) -> None:
         chosen = self.chosen(context)
         self.log.info("The run is for: %s.", ", ".join(chosen) or "nothing")

@@ -1,4 +1,4 @@
-"""The DAG ``failback.<source>.<target>``: a person approves what a failback would mean; then it is carried out, step by step."""
+"""A failback as tasks of ``operate.<source>.<target>``: a person approves what it would mean; then it is carried out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import Param
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.forms import topics_field
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import window_id
@@ -26,25 +25,10 @@ if TYPE_CHECKING:
     from airmirror.runbooks.failback.steps import FailbackOrder
 
 PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
-BACK, UNDO = "failback", "undo"  # the ways; the task of the second has its name
+UNDO = "undo"
 LET_RETURN, SWITCH_BACK, TAKE_BACK, LEAVE = "Let records return", "Switch back", "End the failback", "Leave it"
 WANTED = {PLAN: LET_RETURN, SWITCH: SWITCH_BACK}  # the answer to each question with which the steps after it go on
 WAIT_SECONDS = 900.0  # for applications to stop, and for the rest to return, of one attempt
-DOC = """
-Fails **{flow}** back to {source}, as `airmirror failback run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
-it runs only when it is triggered. *Trigger* asks for the way, the reason, and a dry run, which shows the plan only.
-
-1. `plan` shows under *Required Actions* what diverged. Nothing is written.
-2. `return`, when you have approved: what was written on {target} since returns to {source} by windows of `{opposite}`, and what
-   comes: let its DAG run. Applications go on.
-3. `switch` asks again. When you have approved, **stop the applications on {target}**.
-4. `drain` waits until nobody writes there, copies and verifies the rest, and asks whether every group is exact.
-5. `close` ends the return; `move_groups` moves consumer groups to their positions on {source}.
-6. `open` opens {flow} again, its segments intact, and writes the report, to which its button leads. Start your applications.
-
-Every task reads again what is so now: clear any of them. The way *undo* ends a failback that is not over, as `airmirror failback
-undo` does: nothing returns any more, and {flow} stays closed. `plan` shows what it would do and asks, `undo` does it.
-"""
 
 
 class PlanFailback(AsksPeople):
@@ -54,7 +38,7 @@ class PlanFailback(AsksPeople):
         from airmirror.on_airflow.tasks.failback import ask, ask_undo
 
         self.options = options_of(context)
-        if way_of(context) == UNDO:
+        if context["params"]["verb"] == UNDO:
             return ask_undo(deployment(), self.flow, context["params"]["reason"], topics_of(context))
         return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
 
@@ -81,13 +65,13 @@ class FailbackStep(ApprovedStep):
 
     def work(self, context: Context, selection: Selection) -> None:
         given = self.approved(context, self.asked, WANTED[self.asked])
-        self.step(context, order_of(context, by=given.by), given)
+        self.take(context, order_of(context, by=given.by), given)
 
-    def step(self, context: Context, order: FailbackOrder, given: Approval) -> None:
+    def take(self, context: Context, order: FailbackOrder, given: Approval) -> None:
         """Do the step. Raises AirmirrorError."""
         from airmirror.on_airflow.tasks.failback import do_step
 
-        do_step(deployment(), self.flow, self.task_id, order)
+        do_step(deployment(), self.flow, self.step, order)
 
 
 class OpenAgain(FailbackStep):
@@ -96,7 +80,7 @@ class OpenAgain(FailbackStep):
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def step(self, context: Context, order: FailbackOrder, given: Approval) -> None:
+    def take(self, context: Context, order: FailbackOrder, given: Approval) -> None:
         from airmirror.on_airflow.tasks.failback import finish
 
         finish(deployment(), self.flow, order, given.at, window_id(context), partial(setattr, self, "page"))
@@ -112,19 +96,14 @@ class UndoFailback(ApprovedStep):
         take_back(deployment(), self.flow, context["params"]["reason"], given.by, topics_of(context))
 
 
-def way_of(context: Context) -> str:
-    """The way of the trigger form; a run of before an update has none."""
-    return str(context["params"].get("way", BACK))
-
-
 def options_of(context: Context) -> list[str]:
-    """The answers that the trigger form's way has."""
-    return [TAKE_BACK if way_of(context) == UNDO else LET_RETURN, LEAVE]
+    """The answers that the trigger form's verb has."""
+    return [TAKE_BACK if context["params"]["verb"] == UNDO else LET_RETURN, LEAVE]
 
 
 def topics_of(context: Context) -> tuple[str, ...]:
-    """The topics that the trigger form names, whatever its way; none: all of the flow. A run of before an update has none."""
-    return tuple(context["params"].get("topics") or ())
+    """The topics that the trigger form names, whatever its verb; none: all of the flow."""
+    return tuple(context["params"]["topics"] or ())
 
 
 def order_of(context: Context, by: str) -> FailbackOrder:
@@ -139,63 +118,42 @@ def order_of(context: Context, by: str) -> FailbackOrder:
         WAIT_SECONDS,
         inexact=bool(given["inexact"]),
         topics=topics_of(context),
-        accept=bool(given.get("accept_loss")),  # a run of before an update has none
+        accept=bool(given["accept_loss"]),
     )
 
 
-def failback_id(flow: Flow) -> str:
-    return f"failback.{flow.source.alias}.{flow.target.alias}"
+def failback_tasks(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Make the tasks, of a flow that has a flow in the opposite direction; those of each verb."""
+    limit, people = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1), respondents(flow)
+    plan = PlanFailback(
+        task_id=PLAN,
+        flow=flow.name,
+        subject=f"{flow.name}: fail back?",
+        options=[LET_RETURN, LEAVE],
+        assigned_users=people,
+    )
+    back = FailbackStep(task_id=RETURN, flow=flow.name, asked=PLAN, execution_timeout=limit)
+    switch = SwitchBack(
+        task_id=SWITCH,
+        flow=flow.name,
+        subject=f"{flow.name}: switch back?",
+        options=[SWITCH_BACK, LEAVE],
+        assigned_users=people,
+    )
+    drain, close, move = (
+        FailbackStep(task_id=name, flow=flow.name, asked=SWITCH, execution_timeout=limit)
+        for name in (DRAIN, CLOSE, MOVE)
+    )
+    last = OpenAgain(task_id=OPEN, flow=flow.name, asked=SWITCH, execution_timeout=limit)
+    plan >> back >> switch >> drain >> close >> move >> last
+    plan >> UndoFailback(task_id=UNDO, flow=flow.name, execution_timeout=limit)
+    return {"run": (PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN), "undo": (PLAN, UNDO)}
 
 
-def failback_dag(flow: Flow) -> DAG:
-    """The failback of a flow that has a flow in the opposite direction."""
+def failback_fields(flow: Flow) -> dict[str, Param]:
+    """What its form asks for."""
     source, target = flow.source.alias, flow.target.alias
-    with new_dag(
-        failback_id(flow),
-        None,
-        is_paused_upon_creation=False,
-        description=f"Leave it on: asks an operator, then fails {flow.name} back to {source}.",
-        doc_md=DOC.format(flow=flow.name, source=source, target=target, opposite=flow.opposite),
-        tags=tags(flow),
-        params=_form(source, target),
-    ) as dag:
-        limit, people = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1), respondents(flow)
-        plan = PlanFailback(
-            task_id=PLAN,
-            flow=flow.name,
-            subject=f"{flow.name}: fail back?",
-            options=[LET_RETURN, LEAVE],
-            assigned_users=people,
-        )
-        back = FailbackStep(task_id=RETURN, flow=flow.name, asked=PLAN, execution_timeout=limit)
-        switch = SwitchBack(
-            task_id=SWITCH,
-            flow=flow.name,
-            subject=f"{flow.name}: switch back?",
-            options=[SWITCH_BACK, LEAVE],
-            assigned_users=people,
-        )
-        drain, close, move = (
-            FailbackStep(task_id=name, flow=flow.name, asked=SWITCH, execution_timeout=limit)
-            for name in (DRAIN, CLOSE, MOVE)
-        )
-        last = OpenAgain(task_id=OPEN, flow=flow.name, asked=SWITCH, execution_timeout=limit)
-        plan >> back >> switch >> drain >> close >> move >> last
-        plan >> UndoFailback(task_id=UNDO, flow=flow.name, execution_timeout=limit)
-    return dag
-
-
-def _form(source: str, target: str) -> dict[str, Param]:
     return {
-        "way": Param(
-            BACK,
-            type="string",
-            enum=[BACK, UNDO],
-            title="Way",
-            description_md="*failback*, step by step. *undo*: end one that is not over; the flow stays closed.",
-        ),
-        "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
-        "dry_run": Param(False, type="boolean", title="Dry run", description_md="Show the plan; write nothing."),
         "topics": topics_field(
             f"Only these topics of {source}: after a migration its move group's. Empty: all of the flow."
         ),

@@ -1,0 +1,192 @@
+"""The DAG ``operate.<source>.<target>``: its form chooses a runbook; people approve it, and it is carried out step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, Param, TaskGroup
+
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.choosing import Choose
+from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
+from airmirror.on_airflow.dags.failback import failback_fields, failback_tasks
+from airmirror.on_airflow.dags.failover import failover_fields, failover_tasks
+from airmirror.on_airflow.dags.migrate import migration_fields, migration_tasks
+from airmirror.on_airflow.dags.takeover import takeover_tasks
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DOC = """
+Carries out what people have to decide about **{flow}**. **Leave this DAG switched on**: it runs only when it is triggered.
+*Trigger* asks for the runbook, the verb, the reason, and a dry run, which only shows what would be done. The tasks of every
+other runbook are skipped. Before anything is written, a task asks under *Required Actions*; every task reads again what is so
+now: clear any of them. An answer counts for a day. The button *Report* of a task leads to its page. Who may start a runbook:
+`<runbook>.users`.
+"""
+
+
+@dataclass(frozen=True)
+class Book:
+    """A runbook as tasks. ``tasks``: makes them and returns those of each verb; ``fields``: what its form asks for."""
+
+    tasks: Callable[[Flow], Mapping[str, tuple[str, ...]]]
+    fields: Callable[[Flow], Mapping[str, Param]]
+    does: str
+
+
+FAILOVER = Book(
+    failover_tasks,
+    failover_fields,
+    """Fails over to {target}, as `airmirror failover run` does (docs/disaster-recovery.md). `plan` looks at both clusters, or
+at {target} alone, and asks. `drain`, of a *planned* failover, waits until {source} is quiet and names who still writes;
+copies and verifies the rest. `close` closes the flow by a record in its segment topic: no window of any deployment writes to
+the remote topics any more. `move_groups` judges what is committed from {target} alone (of a *disaster*), moves consumer
+groups and writes the report; its log has the names with which applications start. *undo* takes it back, while nobody has gone
+on on {target}.""",
+)
+FAILBACK = Book(
+    failback_tasks,
+    failback_fields,
+    """Fails back to {source}, as `airmirror failback run` does. `plan` shows what diverged, and asks. `return`: what was
+written on {target} since returns to {source} by windows of `{opposite}`, and what comes: let its DAG run. Applications go on.
+`switch` asks again. When you have approved, **stop the applications on {target}**. `drain` waits until nobody writes there,
+copies and verifies the rest, and asks whether every group is exact. `close` ends the return; `move_groups` moves consumer
+groups to their positions on {source}. `open` opens {flow} again, its segments intact, and writes the report. Start your
+applications. *undo* ends a failback that is not over: nothing returns any more, and {flow} stays closed.""",
+)
+MIGRATION = Book(
+    migration_tasks,
+    migration_fields,
+    """*plan*: what a migration of all topics would meet, as `airmirror migration plan` (docs/migration.md); nothing is
+written. *run* moves a move group to {target}, consumers first, as `airmirror migration run` does. `mirror`: topics, configs
+and ACLs are on {target}, and all that {source} has is verified there; where it creates ACLs and quotas (`sync.topic.acls.mode
+= migrate`), it names them and asks before. `check_groups`: every consumer group goes on at the very next record.
+`switch_consumers`, when you have approved: **stop the consumers on {source}**. `reverse`, if the form wants it, looks whether
+the flow back can begin. `switch_producers`, when you have approved: **stop the producers on {source}**. `finish`, when you
+have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted. *undo* goes back: possible until
+producers have written on {target}, and with the flow back also afterwards. Without it the way back is then *failback*; where
+a fence stands, after an *undo* of the fence alone.""",
+)
+TAKEOVER = Book(
+    takeover_tasks,
+    lambda _: {},
+    """Takes the flow over from MirrorMaker 2, in the same topics, as `airmirror takeover run` does (docs/take-over.md), while
+it still runs, and again after each hand-back. `plan` looks at MirrorMaker 2 and both clusters, and asks. `take_over` waits
+until MirrorMaker 2 is really stopped: **stop it once you have approved**; then every partition continues after MirrorMaker
+2's copies. `first_window` starts a run of `replicate.{source}.{target}`, which copies what comes after. Switch that DAG on.""",
+)
+
+
+@dataclass(eq=False)
+class MayNotStart(AirmirrorError):
+    """A run of a runbook by a user who may not start it. Nothing was done."""
+
+    flow: str
+    runbook: str
+    user: str
+
+    def __str__(self) -> str:
+        who = self.user or "nobody"
+        return (
+            f"flow {self.flow!r}: {who} has started a {self.runbook}, who is none of {self.runbook}.users: one of them is to, "
+            "or name them there"
+        )
+
+
+@dataclass(eq=False)
+class NoSuchVerb(AirmirrorError):
+    """A run for what its runbook does not have."""
+
+    flow: str
+    runbook: str
+    verb: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.runbook} has no {self.verb!r}: start a run with {' or '.join(self.known)}"
+
+
+class ChooseRunbook(Choose):
+    """Lets the tasks run of the form's runbook and verb, where whoever has started the run may. ``users``: by runbook, who may;
+    none: whoever may trigger the DAG."""
+
+    def __init__(self, *, flow: str, users: Mapping[str, Collection[str]], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.flow, self.users = flow, users
+
+    def chosen(self, context: Context) -> Collection[str]:
+        self.check(context)
+        book, verb = (context["params"][name] for name in ("runbook", "verb"))
+        if f"{book} {verb}" not in self.choices:
+            known = (each.partition(" ") for each in self.choices)
+            raise NoSuchVerb(self.flow, book, verb, tuple(of for name, _, of in known if name == book))
+        return (f"{book} {verb}",)
+
+    def check(self, context: Context) -> None:
+        """Raise MayNotStart. Every task of a runbook asks it again: whoever may trigger may mark this one as done."""
+        book, user = context["params"]["runbook"], context["dag_run"].triggering_user_name or ""
+        if (users := self.users[book]) and user not in users:
+            raise MayNotStart(self.flow, book, user)
+
+
+def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
+    """The runbooks of a flow. ``has_reverse``: there is a flow in the opposite direction."""
+    source, target = flow.source.alias, flow.target.alias
+    books = {"failover": FAILOVER, "failback": FAILBACK, "migration": MIGRATION, "takeover": TAKEOVER}
+    if not has_reverse:
+        del books["failback"]
+    with new_dag(
+        id_of("operate", flow),
+        None,
+        max_active_runs=AT_ONCE,
+        is_paused_upon_creation=False,
+        description=f"Leave it on: {', '.join(books)} of {flow.name}, each step approved by people."[:110],
+        doc_md=DOC.format(flow=flow.name),
+        tags=tags(flow),
+        params=_form(flow, books),
+    ) as dag:
+        choices, groups = dict[str, tuple[str, ...]](), list[TaskGroup]()
+        for name, book in books.items():
+            does = book.does.format(flow=flow.name, source=source, target=target, opposite=flow.opposite)
+            with TaskGroup(name, tooltip=does) as group:
+                verbs = book.tasks(flow)
+            choices |= {f"{name} {verb}": tuple(map(group.child_id, tasks)) for verb, tasks in verbs.items()}
+            groups.append(group)
+            dag.doc_md = f"{dag.doc_md}\n### {name}\n\n{does}\n"
+        users = {name: getattr(flow.settings, f"{name}_users") for name in books}
+        ChooseRunbook(task_id="choose", flow=flow.name, users=users, choices=choices) >> groups
+    return dag
+
+
+def _form(flow: Flow, books: Mapping[str, Book]) -> dict[str, Param]:
+    """The fields of all runbooks; one that several have is the same in each."""
+    fields, owners = dict[str, Param](), dict[str, list[str]]()
+    for name, book in books.items():
+        for key, field in book.fields(flow).items():
+            known = fields.setdefault(key, field)
+            assert (known.schema["type"], known.value) == (field.schema["type"], field.value), key
+            owners.setdefault(key, []).append(name)
+    for key, names in owners.items():
+        fields[key].schema["section"] = " and ".join(names).capitalize()
+    return {
+        "runbook": Param(type="string", enum=[*books], title="Runbook"),
+        "verb": Param(
+            "run",
+            type="string",
+            enum=["plan", "run", "undo"],
+            title="Verb",
+            description_md="*plan*, of a migration: what it would meet. *run*: carry it out. *undo*: take the last one back.",
+        ),
+        "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description_md="Show in the logs what would be done; ask nobody, write nothing.",
+        ),
+        **fields,
+    }
