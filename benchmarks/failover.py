@@ -32,11 +32,12 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
 from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failover.order import FailoverOrder, Way
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.failover.shown import shown_outcome
-from airmirror.runbooks.failover.steps import FailoverOrder, fail_over
 from airmirror.runbooks.failover.undo import undo
-from airmirror.runbooks.failover.ways import Way
+from airmirror.runbooks.run import run
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
@@ -100,7 +101,7 @@ def main() -> None:
                         compared = compare_all(opened, ())
                         if any(row.error for row in compared):
                             raise RuntimeError(f"not equal: {[row for row in compared if row.error][:3]}")
-                        undo(opened, reason="a bench", by="bench")
+                        undo(opened, FailoverOrder(reason="a bench", by="bench"))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     console.print(grid.on_terminal())
@@ -197,9 +198,10 @@ def producing(bootstrap: str, topics: Sequence[str]) -> Iterator[Callable[[], No
 
 def measure(opened: Opened, way: Way, positions: int) -> tuple[str, ...]:
     """One failover, checked: nothing missing where it was planned, every position moved."""
-    order = FailoverOrder(way, "a bench", "bench")
+    order = FailoverOrder(way=way, reason="a bench", by="bench")
     begun = time.monotonic()
-    left, moved, seconds = fail_over(opened, order)
+    ran = run(FAILOVER, opened, order)
+    left, moved, seconds = ran.gave.get("judge", []), ran.gave["move_groups"], ran.seconds
     made: FailoverOutcome = outcome_of(opened, order, left, moved, seconds)
     taken = time.monotonic() - begun
     if left or made.left or len(moved) != positions or (way == "planned" and not made.is_good):

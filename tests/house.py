@@ -122,8 +122,9 @@ def defined_twice(trees: dict[Path, ast.Module]) -> Iterator[str]:
 
 
 def misplaced(command: Any, *words: str) -> Iterator[str]:
-    """Yield the commands of the package whose module has the name of none of their words."""
+    """Yield the commands of the package whose module has the name of none of their words; a runbook's are made from data."""
     module, names = getattr(command.callback, "__module__", ""), [word.replace("-", "_") for word in words]
+    names.append("runbooks")
     if words and module.startswith(f"{PACKAGE.name}.") and module.rpartition(".")[2] not in names:
         yield f"{' '.join(words)}: {module}"
     for word, inner in getattr(command, "commands", {}).items():

@@ -20,12 +20,11 @@ from airmirror.runbooks.failback.differing import ReturnDiffers
 from airmirror.runbooks.failback.outcome import outcome_of
 from airmirror.runbooks.failback.shown import shown_outcome
 from airmirror.runbooks.failback.steps import is_done
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.segments import Segment
 from support.disks import alter_value
-from support.failovers import DISASTER, PLANNED, without_source
+from support.failovers import DISASTER, PLANNED, fail_over, without_source
 from support.flows import in_this_process
 from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write

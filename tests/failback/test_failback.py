@@ -25,10 +25,9 @@ from airmirror.runbooks.failback import rescue as rescuing
 from airmirror.runbooks.failback.plan import FailbackPlan, SourceStillGone, failback_plan
 from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
 from airmirror.runbooks.failback.shown import shown_plan
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
-from support.failovers import DISASTER, at, elsewhere, with_groups, without_source
+from support.failovers import DISASTER, at, elsewhere, fail_over, with_groups, without_source
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.killing import Killed

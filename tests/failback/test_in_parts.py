@@ -10,9 +10,8 @@ import pytest
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
 from airmirror.runbooks.failback.steps import is_done, return_step
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.windows import continuing, driver
-from support.failovers import PLANNED
+from support.failovers import PLANNED, fail_over
 from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write
 from support.sides import Sides

@@ -13,10 +13,9 @@ from airmirror.runbooks.failback.rescue import RescueOrder, rescue
 from airmirror.runbooks.failback.returning import NeverCrossed
 from airmirror.runbooks.failback.shown import shown_plan
 from airmirror.runbooks.failback.steps import return_step
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SourceDiverged
 from airmirror_local.brokers import Broker
-from support.failovers import DISASTER, PLANNED, without_source
+from support.failovers import DISASTER, PLANNED, fail_over, without_source
 from support.returns import ORDER, there_and_back, write
 from support.servers import keep
 from support.sides import Sides

@@ -39,7 +39,6 @@ from airmirror.runbooks.failback.steps import (
     return_step,
 )
 from airmirror.runbooks.failback.undo import undo as undo_return
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.errors import ReturnOver
@@ -51,7 +50,7 @@ from airmirror.wire.owners import WHOLE, Change
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, start_broker
 from support.disasters import writing
-from support.failovers import DISASTER, PLANNED, without_source
+from support.failovers import DISASTER, PLANNED, fail_over, without_source
 from support.flows import in_this_process
 from support.following import numbered
 from support.groups import commit, committed, held, read_with_group

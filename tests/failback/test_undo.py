@@ -17,11 +17,10 @@ from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failback.rescue import RescueOrder, rescue
 from airmirror.runbooks.failback.returning import NeverCrossed
 from airmirror.runbooks.failback.undo import CannotUndoReturn, undo, undo_plan
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
-from support.failovers import DISASTER, without_source
+from support.failovers import DISASTER, fail_over, without_source
 from support.groups import commit, committed, read_with_group
 from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write

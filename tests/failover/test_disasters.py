@@ -22,14 +22,13 @@ from airmirror.flows.closing import owners_now
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.failback.rescue import RescueOrder, rescue
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
-from support.failovers import DISASTER, at, elsewhere, windowed, with_groups, without_source
+from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups, without_source
 from support.flows import Mirror, at_once, mirror
 from support.following import numbered, patiently
 from support.groups import commit, committed

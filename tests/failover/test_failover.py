@@ -22,18 +22,20 @@ from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving
 from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
+from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover import alone, steps
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.shown import shown_outcome
-from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing, fail_over
-from airmirror.runbooks.failover.undo import CannotUndo, undo, undo_plan
+from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing
+from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.runbooks.moving import GroupsActive, SegmentWriter
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
-from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
+from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
 from support.faults import at_the_last_moment
 from support.flows import in_this_process, mirror
 from support.following import numbered
@@ -269,11 +271,11 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     commit(west, group, {(flow.remote_topic, 0): 22})
     with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has gone on to 22"):
-        undo(gone, reason="a false alarm", by="ada")
+        undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert WHOLE in owners_now(gone).closed
     commit(west, group, {(flow.remote_topic, 0): 20})
     assert {each.move.before for each in undo_plan(gone).groups} == {4, -1}
-    undo(gone, reason="a false alarm", by="ada")
+    undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
     assert owners_now(gone).closed == {} and gone.ledger.of_kind(GroupMove) == []
     produce(east, flow.topic, numbered(10, 30), partition=0)
@@ -288,7 +290,7 @@ def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, wes
     fail_over(gone, DISASTER)
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
-        undo(gone, reason="a false alarm", by="ada")
+        undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert WHOLE in owners_now(gone).closed
     reopen(flow.opened, (), reason="by force", by="ada")
     produce(east, flow.topic, numbered(10, 30), partition=0)
@@ -351,5 +353,5 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     assert list(last.ledger.owners().records.values()) == [first], "closed once"
     assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
     assert last.ledger.verified()[flow.topic, 0].offset == 39
-    undo(last, reason="a rehearsal", by="ada")
+    undo(last, FailoverOrder(reason="a rehearsal", by="ada"))
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and read_all(west, flow.remote_topic)[0] == before

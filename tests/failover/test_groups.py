@@ -20,10 +20,10 @@ from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.failover.shown import shown_outcome
-from airmirror.runbooks.failover.steps import GroupsNotExact, fail_over
+from airmirror.runbooks.failover.steps import GroupsNotExact
 from airmirror.windows.mirror import Journal
 from airmirror_local.brokers import Broker
-from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
+from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed

@@ -15,15 +15,16 @@ import pytest
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.flows.closing import reopen
+from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.plan import failback_plan
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import outcome_of
-from airmirror.runbooks.failover.steps import fail_over
-from airmirror.runbooks.failover.undo import CannotUndo, undo
+from airmirror.runbooks.failover.undo import undo
 from airmirror.slot import source as fetching
 from airmirror.windows.errors import FlowClosed
 from airmirror_local.brokers import Broker, start_broker
 from airmirror_local.proxy import start_proxy
-from support.failovers import DISASTER, at, elsewhere, windowed, with_groups
+from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups
 from support.flows import Mirror, at_once, mirror
 from support.following import numbered
 from support.groups import read_with_group
@@ -134,7 +135,7 @@ def test_the_source_is_killed_in_mid_window_and_comes_back(
             count=20_000,
         )
         with pytest.raises(CannotUndo):
-            undo(flow.opened, reason="it is back", by="ada")  # consumers have gone on over there
+            undo(flow.opened, FailoverOrder(reason="it is back", by="ada"))  # consumers have gone on over there
         reopen(flow.opened, (), reason="it is back", by="ada")
         while flow.run(at_once).is_cut:
             pass

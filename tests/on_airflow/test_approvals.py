@@ -11,14 +11,14 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.airflow import dags
 from airmirror.config import parse
-from airmirror.on_airflow.dags import failover as dag
 from airmirror.on_airflow.dags.failback import DRAIN, LET_RETURN, MOVE, OPEN, SWITCH
-from airmirror.on_airflow.dags.failover import CLOSE, FAIL_OVER, LEAVE, PLAN, TAKE_BACK, UNDO
 from airmirror.on_airflow.dags.migrate import GO, REVERSE, asking
 from airmirror.on_airflow.dags.operate import MayNotStart, NoSuchVerb, operate_dag
 from airmirror.on_airflow.dags.people import ApprovedStep
+from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO
+from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import Question
-from airmirror.on_airflow.tasks import failover
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import COUNTS_SECONDS, NotApproved
 from support.approvals import answer, answered, approvals, asked, run_of, tasks_of
 
@@ -33,9 +33,10 @@ b->a.enabled = true
 a->b.move.shop.topics = orders
 a->b.move.stock.topics = stock
 """
+CLOSE, FAIL_OVER, TAKE_BACK, PLAN = "close", "Fail over", "Take it back", "approve_drain"
 NAMED = "a->b.decide.users = ada, bob\n"
 FORM = {"runbook": "failover", "verb": "run", "way": "disaster", "reason": "INC-7", "dry_run": False, "inexact": False}
-FORM |= {"anyway": True}
+FORM |= {"anyway": True, "steps": None}
 MOVED = {
     "runbook": "migration",
     "verb": "run",
@@ -56,8 +57,8 @@ def flow_of(more: str = "") -> Any:
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The steps of failovers that were done, and by whom."""
     found: list[tuple[str, str]] = []
-    monkeypatch.setattr(failover, "do_step", lambda _deployment, _flow, step, order: found.append((step, order.by)))
-    monkeypatch.setattr(failover, "take_back", lambda _deployment, _flow, _reason, by: found.append((UNDO, by)))
+    monkeypatch.setattr(runbooks, "take", lambda asked, step, *_: found.append((step, asked.order.by)))
+    monkeypatch.setattr(runbooks, "take_back", lambda asked: found.append((UNDO, asked.order.by)))
     return found
 
 
@@ -65,10 +66,10 @@ def test_whoever_may_trigger_can_not_approve(approvals: str, closed: list[tuple[
     """Three calls of Airflow's API once failed a flow over: XCom had the answer, and the question was marked as done."""
     tasks: dict[str, Any] = tasks_of(flow_of(NAMED), "failover")
     forged = answer(FAIL_OVER, "ada") | {"responded_at": "2026-11-23T12:00:00+00:00"}
-    context = run_of(FORM, plan=forged)
-    for task, option in ((CLOSE, FAIL_OVER), (UNDO, TAKE_BACK)):
+    context = run_of(FORM, **{PLAN: forged})
+    for task, question, option in ((CLOSE, PLAN, FAIL_OVER), (UNDO, "approve_undo", TAKE_BACK)):
         with pytest.raises(NotApproved, match="there is no answer"):
-            tasks[task].execute(run_of(FORM, plan=forged | {"chosen_options": [option]}))
+            tasks[task].execute(run_of(FORM, **{question: forged | {"chosen_options": [option]}}))
     for user, why in (("mallory", "none of decide.users"), (None, "none of decide.users")):
         with pytest.raises(NotApproved, match=why):
             answered(tasks, context, PLAN, FAIL_OVER, user=user)
@@ -79,7 +80,7 @@ def test_whoever_may_trigger_can_not_approve(approvals: str, closed: list[tuple[
         tasks[CLOSE].execute(answered(tasks, context, PLAN, LEAVE, user="ada"))
     tasks[CLOSE].execute(answered(tasks, context, PLAN, FAIL_OVER, user="bob"))
     assert closed == [(CLOSE, "bob")]
-    with pytest.raises(AirflowSkipException):
+    with pytest.raises(NotApproved, match="there is no answer"):
         tasks[UNDO].execute(context)
     # As the configuration has it when the step is done.
     with pytest.raises(NotApproved, match="bob has answered, who is none"):
@@ -109,10 +110,10 @@ def test_an_answer_counts_for_its_run_and_a_day(
     monkeypatch.undo()
     monkeypatch.setenv("AIRMIRROR_LEDGER", approvals)
     # What was approved before does not come back when something else was.
-    back = answered(tasks, run_of(FORM | {"verb": UNDO}), PLAN, TAKE_BACK)
+    back = answered(tasks, run_of(FORM | {"verb": UNDO}), "approve_undo", TAKE_BACK)
     with pytest.raises(NotApproved, match="another run was answered since"):
         tasks[CLOSE].execute(first)
-    monkeypatch.setattr(failover, "take_back", lambda *_: closed.append((UNDO, "ada")))
+    monkeypatch.setattr(runbooks, "take_back", lambda *_: closed.append((UNDO, "ada")))
     tasks[UNDO].execute(back)
     assert closed[-1] == (UNDO, "ada")
 
@@ -124,7 +125,7 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     from airmirror.on_airflow.tasks import decide
 
     tasks: dict[str, Any] = tasks_of(flow_of(), "failover")
-    monkeypatch.setattr(failover, "ask", lambda *_: Question("fail over?", "as things are"))
+    monkeypatch.setattr(runbooks, "ask", lambda *_: Question("fail over?", "as things are"))
     context = run_of(FORM)
     assert asked(tasks[PLAN], context) == "as things are" and "asked it first" not in capsys.readouterr().out
     tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
@@ -178,14 +179,14 @@ def test_each_move_group_and_each_question_is_approved_by_itself(
 
 def test_the_answer_to_a_failback_s_plan_is_none_to_its_switch(approvals: str) -> None:
     tasks: dict[str, Any] = tasks_of(flow_of(), "failback")
-    context = answered(tasks, run_of(FORM | BACK | {"runbook": "failback"}), PLAN, LET_RETURN)
+    context = answered(tasks, run_of(FORM | BACK | {"runbook": "failback"}), "plan", LET_RETURN)
     for step in (DRAIN, CLOSE, MOVE, OPEN):
         with pytest.raises(NotApproved, match=f"task 'failback.{SWITCH}'"):
             tasks[step].execute(context)
 
 
 def dags_of(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    path = Path(dag.deployment().ledger.removeprefix("sqlite:///")).with_name("mirror.properties")
+    path = Path(deployment().ledger.removeprefix("sqlite:///")).with_name("mirror.properties")
     path.write_text(text)
     monkeypatch.setenv("AIRMIRROR_CONFIG", str(path))
     return dags()
@@ -214,7 +215,7 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
         ("migration.check_groups", True),
     }
     assert approved == {
-        *(f"failover.{step}" for step in ("drain", "close", "move_groups", "undo")),
+        *(f"failover.{step}" for step in ("drain", "close", "judge", "move_groups", "undo")),
         *(f"failback.{step}" for step in ("return", "drain", "close", "move_groups", "open", "undo")),
         *(
             f"migration.{step}"
@@ -231,11 +232,11 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple
     tasks: dict[str, Any] = dag.task_dict
     for user in ("mallory", None):
         context = run_of(FORM, user=user)
-        answered(tasks, context, "failover.plan", FAIL_OVER)
-        for task in ("choose", "failover.plan", "failover.close"):
+        answered(tasks, context, "failover.approve_drain", FAIL_OVER)
+        for task in ("choose", "failover.approve_drain", "failover.close"):
             with pytest.raises(MayNotStart, match=r"none of failover\.users"):
                 tasks[task].execute(context)
-    context = answered(tasks, run_of(FORM, user="bob"), "failover.plan", FAIL_OVER)
+    context = answered(tasks, run_of(FORM, user="bob"), "failover.approve_drain", FAIL_OVER)
     tasks["failover.close"].execute(context)
     assert closed == [(CLOSE, "ada")]
     with pytest.raises(DownstreamTasksSkipped):
@@ -257,7 +258,7 @@ def test_a_run_has_the_tasks_of_its_runbook_alone() -> None:
             tasks["choose"].execute(run_of({**FORM, "runbook": chosen[0], "verb": chosen[1]}))
         left[chosen[0]] = set(tasks) - set(skipped.value.tasks) - {"choose"}  # type: ignore[arg-type]
     assert left == {
-        "failover": {"failover.plan", "failover.undo"},
+        "failover": {"failover.approve_undo", "failover.undo"},
         "migration": {"migration.plan"},
         "takeover": {"takeover.plan", "takeover.take_over", "takeover.first_window"},
     }

@@ -31,11 +31,10 @@ from airmirror.on_airflow.dags.failback import (
 from airmirror.on_airflow.tasks import failback
 from airmirror.on_airflow.tasks.approvals import NotApproved
 from airmirror.runbooks.failback.steps import is_done
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.wire.owners import WHOLE
 from on_airflow.conftest import AirflowFlow
 from support.approvals import answered, approvals, run_of, tasks_of
-from support.failovers import PLANNED
+from support.failovers import PLANNED, fail_over
 from support.following import numbered
 from support.groups import commit, committed
 from support.returns import Both, there_and_back, write

@@ -12,29 +12,22 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.flows.closing import NotClosed, owners_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import failover as dag
-from airmirror.on_airflow.dags.failover import (
-    CLOSE,
-    DRAIN,
-    FAIL_OVER,
-    LEAVE,
-    MOVE,
-    PLAN,
-    TAKE_BACK,
-    UNDO,
-)
-from airmirror.on_airflow.tasks import failover
+from airmirror.on_airflow.dags import runbooks as dag
+from airmirror.on_airflow.dags.runbooks import LEAVE, PLAN, UNDO, order_of
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import NotApproved
-from airmirror.runbooks.failover.steps import SourceGone, fail_over
-from airmirror.runbooks.failover.undo import CannotUndo
+from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.failover.steps import SourceGone
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.proxy import start_proxy
 from on_airflow.conftest import AirflowFlow
 from support.approvals import answered, approvals, run_of, tasks_of
+from support.failovers import fail_over
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed
@@ -42,6 +35,9 @@ from support.topics import produce
 from support.waiting import short_waits
 
 __all__ = ["approvals", "short_waits"]
+
+FAIL_OVER, TAKE_BACK = "Fail over", "Take it back"
+ASK, STEPS = "approve_drain", ("drain", "close", "judge", "move_groups")
 
 
 @pytest.fixture
@@ -51,9 +47,13 @@ def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -
     return found.data_docs
 
 
-def given(way: str = "planned", dry_run: bool = False) -> Any:
-    form = {"runbook": "failover", "verb": "run", "way": way} if way != UNDO else {"runbook": "failover", "verb": UNDO}
-    return run_of(form | {"reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False})
+def given(way: str = "planned", verb: str = "run", dry_run: bool = False) -> Any:
+    form = {"runbook": "failover", "verb": verb, "way": way, "reason": "INC-7", "dry_run": dry_run, "steps": None}
+    return run_of(form | {"inexact": False, "anyway": False})
+
+
+def asked_of(way: str = "planned") -> runbooks.Asked:
+    return runbooks.Asked(dag.deployment(), "a->b", FAILOVER, order_of(FAILOVER, given(way), "ada"))
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
@@ -61,7 +61,7 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield opened
 
-    monkeypatch.setattr(failover, "opened_flow", opened_flow)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
 
 
 def filled(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
@@ -78,23 +78,27 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
     tasks = tasks_of(flow.flow, "failover")
-    operator = tasks[UNDO]
-    with pytest.raises(NotClosed):
-        failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
-    fail_over(flow.opened, dag.order_of(given(), "ada"))
-    asked = failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
-    assert "take the failover back?" in asked.subject and "no position" in asked.body and "a false alarm" in asked.body
+    operator, asks = tasks[UNDO], "approve_undo"
+    with pytest.raises(runbooks.NothingToUndo):
+        tasks[asks].ask(given(verb=UNDO))
+    fail_over(flow.opened, order_of(FAILOVER, given(), "ada"))
+    asked = tasks[asks].ask(given(verb=UNDO))
+    assert (
+        "take the failover back?" in asked.subject and group in asked.body.replace("\\", "") and "INC-7" in asked.body
+    )
     with pytest.raises(AirflowSkipException):
-        operator.execute(answered(tasks, given("undo"), PLAN, LEAVE))
-    with pytest.raises(AirflowSkipException):
-        operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
+        operator.execute(answered(tasks, given(verb=UNDO), asks, LEAVE))
+    with pytest.raises(NotApproved):
+        operator.execute(answered(tasks, given(), ASK, FAIL_OVER))
     assert committed(west, group) == {(flow.remote_topic, 0): 15}
-    operator.execute(answered(tasks, given("undo"), PLAN, TAKE_BACK))
+    tasks[PLAN].execute(given(verb=UNDO, dry_run=True))
+    assert group in tasks[PLAN].page.read_text() and committed(west, group)
+    operator.execute(answered(tasks, given(verb=UNDO), asks, TAKE_BACK))
     assert committed(west, group) == {} and owners_now(flow.opened).closed == {}
-    fail_over(flow.opened, dag.order_of(given(), "ada"))
+    fail_over(flow.opened, order_of(FAILOVER, given(), "ada"))
     commit(west, group, {(flow.remote_topic, 0): 17})
     with pytest.raises(CannotUndo):
-        failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
+        tasks[asks].ask(given(verb=UNDO))
 
 
 def test_a_question_shows_the_plan_and_an_answer_fails_over(
@@ -102,33 +106,36 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
+    tasks = tasks_of(flow.flow, "failover")
+    asked = tasks[ASK].ask(given())
     assert f"{flow.flow.name}: fail over (planned)?" in asked.subject and "INC-7" in asked.body
     assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
-    tasks = tasks_of(flow.flow, "failover")
-    with pytest.raises(AirflowSkipException):
-        tasks[PLAN].execute(given(dry_run=True))
-    operators, last = [tasks[name] for name in (DRAIN, CLOSE, MOVE)], tasks[MOVE]
+    for look in (given(dry_run=True), given(verb="plan")):
+        tasks[PLAN].execute(look)
+        assert tasks[PLAN].page.is_relative_to(data_docs / "plans") and flow.topic in tasks[PLAN].page.read_text()
+    operators, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
     for operator in operators:
         with pytest.raises(AirflowSkipException):
-            operator.execute(answered(tasks, given(), PLAN, LEAVE))
+            operator.execute(answered(tasks, given(), ASK, LEAVE))
         with pytest.raises(NotApproved):
             operator.execute(given())
     assert owners_now(flow.opened).closed == {}
+    approved = answered(tasks, given(), ASK, FAIL_OVER)
     for _ in range(2):  # cleared, every task does what is left
         for operator in operators:
-            operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
+            operator.execute(approved)
     assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
     assert owners_now(flow.opened).closed[WHOLE].by == "ada"
-    assert last.page is not None and last.page.is_relative_to(data_docs) and "INC-7" in last.page.read_text()
+    assert (
+        last.page is not None and last.page.is_relative_to(data_docs / "failovers") and "INC-7" in last.page.read_text()
+    )
     source = replace(flow.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
     used(monkeypatch, replace(flow.opened, flow=replace(flow.flow, source=source)))
     with pytest.raises(SourceGone):
-        failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
-    after = dag.order_of(given("disaster"), "ada")
-    assert "fail over (disaster)?" in failover.ask(dag.deployment(), flow.flow.name, after).subject
+        tasks[ASK].ask(given())
+    assert "fail over (disaster)?" in tasks[ASK].ask(given("disaster")).subject
     for operator in operators:
-        operator.execute(answered(tasks, given("disaster"), PLAN, FAIL_OVER))
+        operator.execute(answered(tasks, given("disaster"), ASK, FAIL_OVER))
 
 
 @pytest.mark.timeout(900)
@@ -140,9 +147,9 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     dag_id = "operate.failing.west"
     forge(flow, dag_id)
     run_id = flow.client.trigger(dag_id, conf("moving day"))
-    question = flow.answer(dag_id, run_id, "failover.plan", FAIL_OVER)
+    question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
-    ended(flow, dag_id, run_id)
+    ended(flow, dag_id, run_id, "drain", "close", "move_groups")
     says(flow, dag_id, run_id, "failover.move_groups", "failed over (planned)")
     says(
         flow,
@@ -169,30 +176,33 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
     produce(flow.east, flow.topic, numbered(30, 100), partition=0)
     dry = flow.client.trigger(dag_id, conf("a dry run", way="disaster", dry_run=True))
     assert flow.client.wait_for_run(dag_id, dry) == "success"
-    assert {name for name, task in flow.client.tasks(dag_id, dry).items() if task["state"] != "skipped"} == {"choose"}
-    says(flow, dag_id, dry, "failover.plan", "fail over (disaster)?")
+    assert {name for name, task in flow.client.tasks(dag_id, dry).items() if task["state"] != "skipped"} == {
+        "choose",
+        "failover.plan",
+    }
+    says(flow, dag_id, dry, "failover.plan", "Recovery point")
     refused = flow.client.trigger(dag_id, conf("moving day"))
     assert flow.client.wait_for_run(dag_id, refused) == "failed"
-    says(flow, dag_id, refused, "failover.plan", "a planned failover needs its source")
+    says(flow, dag_id, refused, f"failover.{ASK}", "a planned failover needs its source")
     run_id = flow.client.trigger(dag_id, conf("east burns", way="disaster"))
-    question = flow.answer(dag_id, run_id, "failover.plan", FAIL_OVER)
+    question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
-    ended(flow, dag_id, run_id)
+    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
     says(flow, dag_id, run_id, "failover.move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
     flow.client.clear(dag_id, run_id, "failover.close")  # done again, nothing is done twice
-    ended(flow, dag_id, run_id)
+    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
     assert committed(flow.west, group) == {(remote, 0): 40}
     with start_proxy(flow.east):
         _, state = flow.run()
         assert state == "failed", "the source is back, and its own deployment runs"
         run_id = flow.client.trigger(dag_id, conf("a false alarm", verb="undo"))
-        question = flow.answer(dag_id, run_id, "failover.plan", TAKE_BACK)
-        assert "take the failover back? 1 positions" in question["subject"] and TAKE_BACK in question["options"]
+        question = flow.answer(dag_id, run_id, "failover.approve_undo", TAKE_BACK)
+        assert "take the failover back?" in question["subject"] and TAKE_BACK in question["options"]
         assert flow.client.wait_for_run(dag_id, run_id) == "success"
         assert {name for name, task in flow.client.tasks(dag_id, run_id).items() if task["state"] == "success"} == {
             "choose",
-            "failover.plan",
+            "failover.approve_undo",
             "failover.undo",
         }
         assert committed(flow.west, group) == {}
@@ -213,8 +223,8 @@ def states(flow: AirflowFlow, dag_id: str, run_id: str) -> dict[str, Any]:
 def forge(flow: AirflowFlow, dag_id: str) -> None:
     """Write the answer of somebody else into XCom, and mark the question as done: no step takes it."""
     run_id = flow.client.trigger(dag_id, conf("because", way="disaster", anyway=True))
-    flow.asked(dag_id, run_id, f"failover.{PLAN}")
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/failover.{PLAN}"
+    flow.asked(dag_id, run_id, f"failover.{ASK}")
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/failover.{ASK}"
     given = {
         "chosen_options": [FAIL_OVER],
         "responded_at": "2026-11-23T12:00:00+00:00",
@@ -225,24 +235,22 @@ def forge(flow: AirflowFlow, dag_id: str) -> None:
     assert flow.client.wait_for_run(dag_id, run_id) == "failed"
     assert {name: state for name, state in states(flow, dag_id, run_id).items() if state != "skipped"} == {
         "choose": "success",
-        f"failover.{PLAN}": "success",
-        f"failover.{DRAIN}": "failed",
-        f"failover.{CLOSE}": "upstream_failed",
-        f"failover.{MOVE}": "upstream_failed",
+        f"failover.{ASK}": "success",
+        "failover.close": "failed",
+        "failover.judge": "upstream_failed",
+        "failover.move_groups": "upstream_failed",
     }
-    says(flow, dag_id, run_id, f"failover.{DRAIN}", "has no answer that counts: there is no answer")
+    says(flow, dag_id, run_id, "failover.close", "has no answer that counts: there is no answer")
 
 
-def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
+def ended(flow: AirflowFlow, dag_id: str, run_id: str, *steps: str) -> None:
     """The run succeeds; else what its tasks have said."""
     state = flow.client.wait_for_run(dag_id, run_id)
     found = states(flow, dag_id, run_id)
     told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in found.items() if each == "failed"}
-    assert state == "success", (found, told)
-    assert {name for name, each in found.items() if each == "success"} == {
-        "choose",
-        *(f"failover.{name}" for name in (PLAN, DRAIN, CLOSE, MOVE)),
-    }
+    assert state == "success", (found, [*told], [each[-1500:] for each in told.values()])
+    taken = {name for name, each in found.items() if each == "success"}
+    assert taken == {"choose", *(f"failover.{name}" for name in (ASK, *steps))}
 
 
 def says(flow: AirflowFlow, dag_id: str, run_id: str, task: str, text: str) -> None:

@@ -39,7 +39,11 @@ def test_a_run_has_its_page(
     monkeypatch.setattr(migration, "opened_flow", opened_flow)
     monkeypatch.setattr(dags, "deployment", lambda: place)
     task = dags.PlanMigration(task_id="plan", flow=flow.flow.name)
-    context: Any = {"run_id": "manual", "params": {"takes": 0.5}, "ti": SimpleNamespace(try_number=1)}
+    context: Any = {
+        "run_id": "manual",
+        "params": {"runbook": "migration", "takes": 0.5},
+        "ti": SimpleNamespace(try_number=1),
+    }
     with caplog.at_level(logging.INFO):
         task.execute(context)
     assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration")

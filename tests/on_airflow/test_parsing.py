@@ -223,7 +223,13 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
     asking = {"decide": ["ask"]}
-    asking["operate"] = [f"{name}.plan" for name in ("failover", "failback", "takeover")] + ["failback.switch"]
+    asking["operate"] = [
+        "failover.approve_drain",
+        "failover.approve_undo",
+        "failback.plan",
+        "failback.switch",
+        "takeover.plan",
+    ]
     asking["operate"] += [
         f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")
     ]

@@ -11,9 +11,8 @@ import pytest
 
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror_local.brokers import Broker
-from support.failovers import PLANNED, windowed, with_groups
+from support.failovers import PLANNED, fail_over, windowed, with_groups
 from support.flows import Mirror, at_once, mirror
 from support.streams import compiled, word_count
 from support.topics import Cluster, Record, admin, create_topic, produce, read_all, start_offsets

@@ -10,14 +10,23 @@ from uuid import uuid4
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened
-from airmirror.ledger import Ledger
-from airmirror.runbooks.failover.steps import FailoverOrder
+from airmirror.ledger import GroupOffset, Ledger
+from airmirror.runbooks.failover.alone import NotJudged
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.run import run
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror
 from support.topics import Record
 
-DISASTER = FailoverOrder("disaster", "east burns", "ada")
-PLANNED = FailoverOrder("planned", "moving day", "ada", wait=0.0)
+DISASTER = FailoverOrder(way="disaster", reason="east burns", by="ada")
+PLANNED = FailoverOrder(way="planned", reason="moving day", by="ada", wait=0.0)
+
+
+def fail_over(opened: Opened, order: FailoverOrder) -> tuple[list[NotJudged], list[GroupOffset], float]:
+    """All steps; what is not proven, what became of groups, and the seconds that it took."""
+    ran = run(FAILOVER, opened, order)
+    return ran.gave.get("judge", []), ran.gave["move_groups"], ran.seconds
 
 
 def with_groups(flow: Mirror, *groups: str) -> Mirror:

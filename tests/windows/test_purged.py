@@ -8,10 +8,9 @@ from uuid import uuid4
 from confluent_kafka import TopicPartition
 
 from airmirror.flows.verification import compare_all
-from airmirror.runbooks.failover.steps import fail_over
 from airmirror.slot.errors import SourceTruncated
 from airmirror_local.brokers import Broker
-from support.failovers import PLANNED, windowed, with_groups
+from support.failovers import PLANNED, fail_over, windowed, with_groups
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed

@@ -47,6 +47,7 @@ INPUT = frozenset(
         "NoSuchMove",
         "NoSuchPartition",
         "NoSuchPosition",
+        "NoSuchStep",
         "NotHeld",
         "NotMirrored",
         "NotOfTheFlow",

@@ -11,7 +11,6 @@ from airmirror import __version__
 from airmirror.cli.compare import compare
 from airmirror.cli.config import config
 from airmirror.cli.failback import failback_commands
-from airmirror.cli.failover import failover_commands
 from airmirror.cli.flow import flow_commands
 from airmirror.cli.groups import group_commands
 from airmirror.cli.handback import handback
@@ -24,11 +23,13 @@ from airmirror.cli.plan import plan
 from airmirror.cli.report import report_commands
 from airmirror.cli.reset import reset
 from airmirror.cli.run_window import run_window
+from airmirror.cli.runbooks import commands_of
 from airmirror.cli.status import status
 from airmirror.cli.takeover import takeover_commands
 from airmirror.cli.topics import topics
 from airmirror.cli.translate import translate
 from airmirror.cli.verify import verify
+from airmirror.runbooks.failover.runbook import FAILOVER
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
 DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
@@ -52,7 +53,7 @@ app.command("reset", rich_help_panel=DECIDE)(reset)
 app.add_typer(takeover_commands, name="takeover", rich_help_panel=MOVE)
 app.command("handback", rich_help_panel=MOVE)(handback)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
-app.add_typer(failover_commands, name="failover", rich_help_panel=MOVE)
+app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)
 app.add_typer(failback_commands, name="failback", rich_help_panel=MOVE)
 app.add_typer(migration_commands, name="migration", rich_help_panel=MOVE)
 app.add_typer(group_commands, name="groups", rich_help_panel=LOOK)

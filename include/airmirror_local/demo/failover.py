@@ -25,10 +25,12 @@ from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failback.rescue import RescueOrder, rescue
 from airmirror.runbooks.failback.steps import Done, FailbackOrder, fail_back, return_step
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.failover.shown import shown_outcome
-from airmirror.runbooks.failover.steps import FailoverOrder, fail_over
 from airmirror.runbooks.moving import GroupsActive
+from airmirror.runbooks.run import run
 from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.demo.shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror_local.stack import FLOW
@@ -150,9 +152,10 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
 
 
 def _fail_over(pair: Pair, course: FailoverRun) -> FailoverOutcome:
-    order = FailoverOrder("disaster", WHY, WHO)
-    left, moved, course.failover_seconds = fail_over(pair.forward, order)
-    return outcome_of(pair.forward, order, left, moved, course.failover_seconds)
+    order = FailoverOrder(way="disaster", reason=WHY, by=WHO)
+    ran = run(FAILOVER, pair.forward, order)
+    course.failover_seconds = ran.seconds
+    return outcome_of(pair.forward, order, ran.gave["judge"], ran.gave["move_groups"], ran.seconds)
 
 
 def _fail_back(pair: Pair) -> Done:

@@ -29,11 +29,15 @@ class Choose(BaseOperator):
         """Return what the run is for."""
         return (context["params"][WHAT],)
 
+    def wanted(self, context: Context) -> set[str]:
+        """Return the tasks that are to run."""
+        chosen = self.chosen(context)
+        self.log.info("The run is for: %s.", ", ".join(chosen) or "nothing")
+        return {task for each in chosen for task in self.choices[each]}
+
     def check(self, context: Context) -> None:
         """Raise what keeps the run from doing it."""
 
     def execute(self, context: Context) -> None:
-        chosen = self.chosen(context)
-        self.log.info("The run is for: %s.", ", ".join(chosen) or "nothing")
-        wanted = {task for each in chosen for task in self.choices[each]}
-        skip({task for tasks in self.choices.values() for task in tasks} - wanted)
+        every = {task for tasks in self.choices.values() for task in tasks}
+        skip(every - self.wanted(context))

@@ -11,8 +11,8 @@ from airflow.sdk import Param
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.links import ReportLink
-from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
 from airmirror.on_airflow.deployment import deployment
 from airmirror.runbooks.migration.order import STEPS, MoveOrder, Step
 
@@ -92,7 +92,7 @@ class UndoMigration(ApprovedStep):
         undo(deployment(), self.flow, order_of(context, given.by), fence_alone=bool(context["params"]["fence_alone"]))
 
 
-class PlanMigration(FlowOperator):
+class PlanMigration(RunbookOperator):
     """The plan of a migration, as both clusters are now."""
 
     operator_extra_links = (ReportLink(),)

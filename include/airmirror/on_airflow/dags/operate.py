@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param, TaskGroup
@@ -13,9 +14,10 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.failback import failback_fields, failback_tasks
-from airmirror.on_airflow.dags.failover import failover_fields, failover_tasks
 from airmirror.on_airflow.dags.migrate import migration_fields, migration_tasks
+from airmirror.on_airflow.dags.runbooks import PLAN, AnyRunbook, TakeStep, fields_of, order_of, tasks_of, told
 from airmirror.on_airflow.dags.takeover import takeover_tasks
+from airmirror.runbooks.failover.runbook import FAILOVER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,23 +33,20 @@ now: clear any of them. An answer counts for a day. The button *Report* of a tas
 
 @dataclass(frozen=True)
 class Book:
-    """A runbook as tasks. ``tasks``: makes them and returns those of each verb; ``fields``: what its form asks for."""
+    """A runbook as tasks. ``tasks``: makes them and returns those of each verb; ``fields``: what its form asks for; ``does``:
+    what it does, as Markdown."""
 
     tasks: Callable[[Flow], Mapping[str, tuple[str, ...]]]
     fields: Callable[[Flow], Mapping[str, Param]]
     does: str
+    runbook: AnyRunbook | None = None
 
 
-FAILOVER = Book(
-    failover_tasks,
-    failover_fields,
-    """Fails over to {target}, as `airmirror failover run` does (docs/disaster-recovery.md). `plan` looks at both clusters, or
-at {target} alone, and asks. `drain`, of a *planned* failover, waits until {source} is quiet and names who still writes;
-copies and verifies the rest. `close` closes the flow by a record in its segment topic: no window of any deployment writes to
-the remote topics any more. `move_groups` judges what is committed from {target} alone (of a *disaster*), moves consumer
-groups and writes the report; its log has the names with which applications start. *undo* takes it back, while nobody has gone
-on on {target}.""",
-)
+def book_of(runbook: AnyRunbook) -> Book:
+    """A runbook that declares all of it."""
+    return Book(partial(tasks_of, runbook), partial(fields_of, runbook), told(runbook), runbook)
+
+
 FAILBACK = Book(
     failback_tasks,
     failback_fields,
@@ -114,31 +113,43 @@ class ChooseRunbook(Choose):
     """Lets the tasks run of the form's runbook and verb, where whoever has started the run may. ``users``: by runbook, who may;
     none: whoever may trigger the DAG."""
 
-    def __init__(self, *, flow: str, users: Mapping[str, Collection[str]], **arguments: Any) -> None:
+    def __init__(self, *, flow: Flow, users: Mapping[str, Collection[str]], **arguments: Any) -> None:
         super().__init__(**arguments)
         self.flow, self.users = flow, users
 
-    def chosen(self, context: Context) -> Collection[str]:
+    def wanted(self, context: Context) -> set[str]:
         self.check(context)
-        book, verb = (context["params"][name] for name in ("runbook", "verb"))
-        if f"{book} {verb}" not in self.choices:
+        given = context["params"]
+        name, verb = given["runbook"], given["verb"]
+        if f"{name} {verb}" not in self.choices:
             known = (each.partition(" ") for each in self.choices)
-            raise NoSuchVerb(self.flow, book, verb, tuple(of for name, _, of in known if name == book))
-        return (f"{book} {verb}",)
+            raise NoSuchVerb(self.flow.name, name, verb, tuple(of for book, _, of in known if book == name))
+        runbook = RUNBOOKS[name].runbook
+        if runbook is None or verb != "run":
+            return {f"{name}.{PLAN}"} if runbook and given["dry_run"] else {*self.choices[f"{name} {verb}"]}
+        from airmirror.runbooks.run import chosen
+
+        steps = chosen(runbook, self.flow, order_of(runbook, context), tuple(given["steps"] or ()))
+        if given["dry_run"]:
+            return {f"{name}.{PLAN}"}
+        taken = [self.dag.get_task(f"{name}.{step.name}") for step in steps]
+        asked = {f"{name}.{task.asked}" for task in taken if isinstance(task, TakeStep) and task.asked}
+        return asked | {task.task_id for task in taken}
 
     def check(self, context: Context) -> None:
         """Raise MayNotStart. Every task of a runbook asks it again: whoever may trigger may mark this one as done."""
         book, user = context["params"]["runbook"], context["dag_run"].triggering_user_name or ""
         if (users := self.users[book]) and user not in users:
-            raise MayNotStart(self.flow, book, user)
+            raise MayNotStart(self.flow.name, book, user)
+
+
+RUNBOOKS = {"failover": book_of(FAILOVER), "failback": FAILBACK, "migration": MIGRATION, "takeover": TAKEOVER}
 
 
 def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
     """The runbooks of a flow. ``has_reverse``: there is a flow in the opposite direction."""
     source, target = flow.source.alias, flow.target.alias
-    books = {"failover": FAILOVER, "failback": FAILBACK, "migration": MIGRATION, "takeover": TAKEOVER}
-    if not has_reverse:
-        del books["failback"]
+    books = {name: book for name, book in RUNBOOKS.items() if has_reverse or name != "failback"}
     with new_dag(
         id_of("operate", flow),
         None,
@@ -158,7 +169,7 @@ def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
             groups.append(group)
             dag.doc_md = f"{dag.doc_md}\n### {name}\n\n{does}\n"
         users = {name: getattr(flow.settings, f"{name}_users") for name in books}
-        ChooseRunbook(task_id="choose", flow=flow.name, users=users, choices=choices) >> groups
+        ChooseRunbook(task_id="choose", flow=flow, users=users, choices=choices) >> groups
     return dag
 
 
@@ -179,14 +190,21 @@ def _form(flow: Flow, books: Mapping[str, Book]) -> dict[str, Param]:
             type="string",
             enum=["plan", "run", "undo"],
             title="Verb",
-            description_md="*plan*, of a migration: what it would meet. *run*: carry it out. *undo*: take the last one back.",
+            description_md="*plan*: show what it would mean. *run*: carry it out. *undo*: take the last one back.",
         ),
         "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
         "dry_run": Param(
             False,
             type="boolean",
             title="Dry run",
-            description_md="Show in the logs what would be done; ask nobody, write nothing.",
+            description_md="Show what would be done; ask nobody, write nothing.",
+        ),
+        "steps": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Steps",
+            description_md="*run*: only these. Empty: those that it usually takes.",
         ),
         **fields,
     }

@@ -66,8 +66,8 @@ class AsksPeople(HITLOperator):
         return given
 
 
-class ApprovedStep(FlowOperator):
-    """A step that people approve: its question is a task of the same group of the same DAG."""
+class RunbookOperator(FlowOperator):
+    """A task of a runbook's group: of runs for that runbook, by whoever may start it."""
 
     @property
     def step(self) -> str:
@@ -77,6 +77,10 @@ class ApprovedStep(FlowOperator):
     def execute(self, context: Context) -> Any:
         check_run(self, context)
         return super().execute(context)
+
+
+class ApprovedStep(RunbookOperator):
+    """A step that people approve: its question is a task of the same group of the same DAG."""
 
     def answer(self, context: Context, question: str) -> Approval:
         """Return what was answered. Raises NotApproved."""

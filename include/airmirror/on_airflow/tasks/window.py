@@ -11,10 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
 from airmirror.config import Flow
-from airmirror.flows import rounds
+from airmirror.flows import claims, rounds
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.groups import rounds_due
@@ -36,7 +34,7 @@ from airmirror.on_airflow.tasks.telling import (
 from airmirror.on_spark.windows import run
 from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
-from airmirror.windows.errors import FlowBusy, PartitionHeld
+from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow, key_of
 from airmirror.windows.judging import Judged
@@ -46,7 +44,6 @@ from airmirror.wire.segments import SegmentRecord
 log = logging.getLogger(__name__)
 
 Done = TypeVar("Done")
-CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5
 
 
 @contextmanager
@@ -58,16 +55,8 @@ def opened_flow(deployment: Deployment, name: str, selection: Selection) -> Iter
 
 
 def when_free(flow: Flow, work: Callable[[], Done]) -> Done:
-    """Do what needs the flow's claim, and wait for it while another window has it; FlowBusy after the longest that one takes,
-    and after three minutes at the earliest."""
-    seconds = max(CLAIM_SECONDS, flow.window.longest_ms / 1000 + 60)
-    return Retrying(
-        retry=retry_if_exception_type(FlowBusy),
-        wait=wait_fixed(CLAIM_RETRY_SECONDS),
-        stop=stop_after_delay(seconds),
-        before_sleep=lambda state: log.info("Waits: %s", state.outcome and state.outcome.exception()),
-        reraise=True,
-    )(work)
+    """Do what needs the flow's claim as soon as it is free, and tell in the log why not yet. Raises FlowBusy."""
+    return claims.when_free(flow, work, lambda phase: log.info("%s", phase))
 
 
 def sync_topics(deployment: Deployment, name: str, selection: Selection) -> None:

@@ -9,8 +9,8 @@ from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
 from airmirror.report.document import now_ms
 from airmirror.runbooks.failover.alone import NotJudged
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
-from airmirror.runbooks.failover.steps import FailoverOrder
 
 
 @dataclass(frozen=True)

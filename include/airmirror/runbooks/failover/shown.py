@@ -6,11 +6,26 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from airmirror.errors import counted
+from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Section
-from airmirror.runbooks.failover.outcome import FailoverOutcome
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.partitions import PartitionPoint
-from airmirror.runbooks.failover.plan import FailoverPlan
+from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
+from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.topics.drift import Drift
+
+
+def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
+    """The document of a plan as things are now."""
+    progress.phase("looking at both clusters")
+    return shown_plan(failover_plan(opened))
+
+
+def ended(opened: Opened, order: FailoverOrder, ran: Ran) -> Document:
+    """The document of the outcome, looked at after the last step."""
+    not_judged, groups = ran.gave.get("judge", []), ran.gave["move_groups"]
+    return shown_outcome(outcome_of(opened, order, not_judged, groups, ran.seconds))
 
 
 def shown_plan(plan: FailoverPlan) -> Document:

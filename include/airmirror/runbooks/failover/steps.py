@@ -1,4 +1,4 @@
-"""The steps of a failover, in order; the command does them one after the other, a DAG as its tasks.
+"""The steps of a failover.
 
 Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
 source is quiet, drained and verified to its end before the flow is closed. *Disaster*: the flow is closed first, and what is
@@ -7,16 +7,12 @@ committed is judged from the target alone.
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.flows.closing import ENDING_SECONDS, close, owners_now
+from airmirror.flows.closing import close, owners_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
@@ -24,17 +20,12 @@ from airmirror.offsets.translation import Reason
 from airmirror.runbooks.draining import NotDrained, await_quiet, drain, undrained
 from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.failover.ways import Way
 from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
-from airmirror.windows.errors import FlowBusy
+from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
-
-CLAIM_SECONDS = 0.5
-
-Tell = Callable[[str], None]
-Done = TypeVar("Done")
 
 
 @dataclass(eq=False)
@@ -95,19 +86,6 @@ class WrittenWhileClosing(AirmirrorError):
         )
 
 
-@dataclass(frozen=True)
-class FailoverOrder:
-    """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
-    exact; ``anyway``: as after a disaster although the source answers."""
-
-    way: Way
-    reason: str
-    by: str
-    wait: float = 300.0
-    inexact: bool = False
-    anyway: bool = False
-
-
 def check_way(opened: Opened, order: FailoverOrder) -> None:
     """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now."""
     error = unreachable(opened)
@@ -117,20 +95,18 @@ def check_way(opened: Opened, order: FailoverOrder) -> None:
         raise SourceGone(opened.flow.name, error)
 
 
-def drain_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
-    """Planned: the source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
+def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
+    """The source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
     """
-    if order.way == "disaster":
-        return
-    await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=tell)
+    await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=progress.phase)
     if owners_now(opened).whole is None:
-        drain(opened, tell)
+        drain(opened, progress.phase)
         _check_exact(opened, order)
 
 
-def close_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None) -> None:
+def close_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
     """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
     WrittenWhileClosing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
     """
@@ -141,17 +117,21 @@ def close_step(opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: 
 
     is_planned = order.way == "planned"
     check = drained if is_planned and owners_now(opened).whole is None else lambda: None
-    close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=tell)
+    close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=progress.phase)
     if is_planned and (left := undrained(opened)):  # come between the last look and the closure, or since
         raise WrittenWhileClosing(opened.flow.name, tuple(left))
+    progress.line(f"flow {opened.flow.name} is closed: no window writes to its remote topics any more")
 
 
-def judge_step(opened: Opened, order: FailoverOrder) -> list[NotJudged]:
-    """Judge what is committed from the target alone; what is not proven. Planned: there is nothing left to judge."""
-    return judge_alone(opened, _window("judge")) if order.way == "disaster" else []
+def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[NotJudged]:
+    """Judge what is committed from the target alone; what is not proven."""
+    left = judge_alone(opened, _window("judge"))
+    for each in left:
+        progress.line(f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}")
+    return left
 
 
-def move_step(opened: Opened, order: FailoverOrder) -> list[GroupOffset]:
+def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
     """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
     catch_up_ledger(opened)
     rows = positions(opened, order)
@@ -160,7 +140,11 @@ def move_step(opened: Opened, order: FailoverOrder) -> list[GroupOffset]:
         claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
     ):
         journal.catch_up()
-        return move_groups(SegmentWriter.of(granted), rows)
+        done = move_groups(SegmentWriter.of(granted), rows)
+    for each in done:
+        if each.reason:
+            progress.line(f"{each.group} in {each.topic}-{each.partition} was left: {each.reason}")
+    return done
 
 
 def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
@@ -174,32 +158,6 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
 
 def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
     return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
-
-
-def fail_over(
-    opened: Opened, order: FailoverOrder, tell: Tell = lambda phase: None
-) -> tuple[list[NotJudged], list[GroupOffset], float]:
-    """All steps; what is not proven, what became of groups, and the seconds that it took."""
-    begun = time.monotonic()
-    check_way(opened, order)
-    drain_step(opened, order, tell)
-    tell("closing the flow")
-    close_step(opened, order, tell)
-    tell("judging what is committed")
-    left = _between_claims(lambda: judge_step(opened, order))
-    tell("moving consumer groups")
-    moved = _between_claims(lambda: move_step(opened, order))
-    return left, moved, time.monotonic() - begun
-
-
-def _between_claims(step: Callable[[], Done]) -> Done:
-    """Do a step of a flow that is closed: windows of a deployment that lives on claim it for an instant, and find it closed."""
-    return Retrying(
-        retry=retry_if_exception_type(FlowBusy),
-        wait=wait_fixed(CLAIM_SECONDS),
-        stop=stop_after_delay(ENDING_SECONDS),
-        reraise=True,
-    )(step)
 
 
 def _check_exact(opened: Opened, order: FailoverOrder) -> None:

@@ -7,41 +7,28 @@ remote topic. Else records would be read twice, or lie between those that window
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command, counted
 from airmirror.flows.closing import check_nothing_returns, commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.report.document import Document, Section
+from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
 from airmirror.windows.mirror import Journal
 from airmirror.wire.owners import Change
 
 OURS = "failover-"  # the windows of a failover's steps: others move groups too
 
-Tell = Callable[[str], None]
-
-
-@dataclass(eq=False)
-class CannotUndo(AirmirrorError):
-    """A failover that can't be undone any more, because applications have gone on over there. Nothing was changed."""
-
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        opening = command("flow", "open", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: the failover can't be undone any more; {opening} opens the flow alone, and leaves groups where "
-            f"they are\n{listed(self.reasons)}"
-        )
-
 
 @dataclass(frozen=True)
-class Undo:
+class UndoneFailover:
     """An undo that would be done, or was: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
 
     flow: str
@@ -50,36 +37,52 @@ class Undo:
     reasons: tuple[str, ...]
 
 
-def undo_plan(opened: Opened) -> Undo:
+def undo_plan(opened: Opened) -> UndoneFailover:
     """Return what an undo would do now. Only the target is asked; nothing is written but the ledger."""
     is_closed = owners_now(opened).whole is not None
     with Journal.open(opened.flow, opened.ledger, "failover") as journal:
         return _look(opened, journal, is_closed)
 
 
-def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: None) -> Undo:
+def look(opened: Opened, order: FailoverOrder) -> Document:
+    """The document of what an undo would do now."""
+    return _shown(undo_plan(opened), done=False)
+
+
+def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> Document:
     """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
     DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, FlowBusy, or the target's error.
     """
+    reason, by, tell = order.reason, order.by, progress.phase
     check_decision(opened.flow.name, reason, by)
     check_nothing_returns(opened)
     with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
         check_nothing_returns(opened)  # a return may have begun since
         found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:
-            raise CannotUndo(opened.flow.name, found.reasons)
+            opening = command("flow", "open", "--reason", "…", "--yes", flow=found.flow)
+            way_out = f"{opening} opens the flow alone, and leaves groups where they are"
+            raise CannotUndo(found.flow, "failover", way_out, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
         put_back(SegmentWriter.of(granted), found.groups)
         if found.is_closed:
             go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
             commit_change(granted, Change.OPEN, (), reason=reason, by=by)
     catch_up_ledger(opened)
-    return found
+    return _shown(found, done=True)
 
 
-def _look(opened: Opened, journal: Journal, is_closed: bool) -> Undo:
+def _shown(found: UndoneFailover, *, done: bool) -> Document:
+    state = "is open" if done else "would be opened" if found.is_closed else "is open already"
+    opens = [{"flow": found.flow}] if found.is_closed else []
+    headline = f"{found.flow} {state}; {counted(len(found.groups), 'position')} of groups {'went' if done else 'would go'} back."
+    sections = [Section("opens", opens, "Opened"), put_back_section(found.groups)]
+    return shown_undo("failover", found.flow, headline, found.reasons, sections)
+
+
+def _look(opened: Opened, journal: Journal, is_closed: bool) -> UndoneFailover:
     groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
     reasons = [each.why_not for each in groups if each.why_not]
     if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
         reasons += written_since(journal)
-    return Undo(opened.flow.name, tuple(groups), is_closed, tuple(reasons))
+    return UndoneFailover(opened.flow.name, tuple(groups), is_closed, tuple(reasons))

@@ -17,7 +17,7 @@ from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.producers import is_closed
-from airmirror.runbooks.rehearsal.clock import Clock, Step
+from airmirror.runbooks.rehearsal.clock import Clock, TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof, prove
 from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
@@ -45,7 +45,7 @@ class MoveRehearsal:
     flow: str
     move: Move
     ended_ms: int
-    steps: tuple[Step, ...]
+    steps: tuple[TimedStep, ...]
     reasons: tuple[str, ...]
     proofs: tuple[Proof, ...]
     compared: tuple[Audited, ...]

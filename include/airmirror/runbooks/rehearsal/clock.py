@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """One step. ``is_failover``: the real thing takes this time too; else it is a proof."""
 
     name: str
@@ -22,11 +22,11 @@ class Clock:
     """Measures steps, those that have ended; ``tell`` hears of each when it begins."""
 
     tell: Callable[[str], None]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TimedStep] = field(default_factory=list)
 
     @contextmanager
     def __call__(self, name: str, *, is_failover: bool = False) -> Iterator[None]:
         self.tell(name)
         begun = time.monotonic()
         yield
-        self.steps.append(Step(name, time.monotonic() - begun, is_failover))
+        self.steps.append(TimedStep(name, time.monotonic() - begun, is_failover))

@@ -14,7 +14,7 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover.alone import NotJudged, judged
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreachable
-from airmirror.runbooks.rehearsal.clock import Clock, Step
+from airmirror.runbooks.rehearsal.clock import Clock, TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof, prove
 from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.windows.fence import flow_closed
@@ -48,7 +48,7 @@ class Rehearsal:
     """
 
     ended_ms: int
-    steps: tuple[Step, ...]
+    steps: tuple[TimedStep, ...]
     plan: FailoverPlan
     not_judged: tuple[NotJudged, ...]
     compared: tuple[Audited, ...]

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 
 from airmirror.errors import counted
 from airmirror.flows.audit import Audited
+from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.failover.shown import headline
-from airmirror.runbooks.rehearsal.clock import Step
+from airmirror.runbooks.rehearsal.clock import TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof
-from airmirror.runbooks.rehearsal.rehearse import Rehearsal
+from airmirror.runbooks.rehearsal.rehearse import Rehearsal, rehearse
+from airmirror.runbooks.runbook import Order, Progress
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterato
             yield f"group {proof.group} in {proof.topic}-{proof.partition} at {proof.position}: {proof.wrong}"
 
 
+def rehearsed(opened: Opened, order: Order, progress: Progress) -> Document:
+    """Rehearse a failover; the document of it. Raises what ``rehearse`` does."""
+    return shown(RehearsalReport.of(rehearse(opened, progress.phase)))
+
+
 def shown(report: RehearsalReport) -> Document:
     """The document of a rehearsal: first what would go wrong."""
     made = report.made
@@ -128,7 +135,7 @@ def problems_section(problems: Sequence[str]) -> Section:
     return Section("problems", [{"problem": each} for each in problems], "What would go wrong", brief=("problem",))
 
 
-def steps_section(steps: Sequence[Step]) -> Section:
+def steps_section(steps: Sequence[TimedStep]) -> Section:
     """The steps and their times, and which of them a failover takes too."""
     rows = [
         {"step": each.name, "milliseconds": round(each.seconds * 1000), "of_a_failover": each.is_failover}

@@ -1,0 +1,170 @@
+"""The commands of a runbook: ``plan``, ``run``, ``undo`` and ``rehearse``, made from what it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from airmirror.cli.flow_options import FlowOptions, flow_command
+from airmirror.cli.options import By, Yes, console
+from airmirror.cli.plans import check_place, end_dry_run, end_outcome, end_plan, report_base, show_document
+from airmirror.cli.report import KeyFile, signer_of
+from airmirror.cli.steps import telling
+from airmirror.cli.tables import GOOD, line, print_json, show
+from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
+
+AnyRunbook = Runbook[Any, Any]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept with what is decided.")]
+NEEDED = Parameter.empty
+
+
+def commands_of(runbook: AnyRunbook) -> typer.Typer:
+    """The group of a runbook's commands; a verb that has no meaning for it is left out."""
+    group = typer.Typer(no_args_is_help=True, help=runbook.summary, callback=lambda: None)
+    plan_file = Annotated[
+        Path | None,
+        typer.Option("--write", help="Write the whole plan as PATH.html and PATH.json, over what is there."),
+    ]
+    _add(group, runbook, "plan", _plan, runbook.helps["plan"], write=(plan_file, None), key=(KeyFile, None))
+    decides = {"reason": (Reason, NEEDED), "by": (By, NEEDED)}
+    names = ", ".join(step.name for step in runbook.steps)
+    usual = f"Only this step; again for more: {names}."
+    if apart := [step.name for step in runbook.steps if step.apart]:
+        usual += f" Default: all but {', '.join(apart)}."
+    only = Annotated[list[str] | None, typer.Option("--step", help=usual)]
+    report = (_report(f"{runbook.name}.<flow>.<time>"), None)
+    ends = {"write": report, "key": (KeyFile, None), "yes": (Yes, False)}
+    _add(group, runbook, "run", _run, runbook.helps["run"], **decides, step=(only, None), **ends)
+    if runbook.rehearse is not None:
+        report = (_report("rehearsal.<flow>.<time>"), None)
+        _add(group, runbook, "rehearse", _rehearse, runbook.helps["rehearse"], write=report, key=(KeyFile, None))
+    if runbook.undo is not None:
+        _add(group, runbook, "undo", _undo, runbook.undo.help, **decides, yes=(Yes, False))
+    return group
+
+
+def _report(default: str) -> Any:
+    return Annotated[
+        Path | None, typer.Option("--write", help=f"Write the report as PATH.html and PATH.json; {default} by default.")
+    ]
+
+
+def _add(
+    group: typer.Typer, runbook: AnyRunbook, verb: Verb, work: Callable[..., None], help: str, **shared: tuple[Any, Any]
+) -> None:
+    """Add the command of a verb: its options are the runbook's, and ``shared``, each with its annotation and default."""
+
+    def command(given: FlowOptions, **values: Any) -> None:
+        work(runbook, given, **values)
+
+    own = [_parameter(each) for each in runbook.options(verb)]
+    others = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in shared.items()
+    ]
+    first = Parameter("given", Parameter.POSITIONAL_OR_KEYWORD, annotation=FlowOptions)
+    required = [each for each in (*own, *others) if each.default is NEEDED]
+    rest = [each for each in (*own, *others) if each.default is not NEEDED]
+    vars(command)["__signature__"] = Signature([first, *required, *rest])
+    group.command(verb, help=help)(flow_command(command))
+
+
+def _parameter(given: OrderOption) -> Parameter:
+    kind: Any = list[str] | None if given.type is tuple else given.type
+    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help)]
+    default = NEEDED if given.is_required else None if given.type is tuple else given.default
+    return Parameter(given.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _order(runbook: AnyRunbook, values: dict[str, Any]) -> Order:
+    many = {each.name for verb in runbook.helps for each in runbook.options(verb) if each.type is tuple}
+    order: Order = runbook.order(
+        **{name: tuple(value or ()) if name in many else value for name, value in values.items()}
+    )
+    return order
+
+
+def _opened(runbook: AnyRunbook, given: FlowOptions, order: Order, *, shows: bool) -> AbstractContextManager[Any]:
+    return runbook.opens(lambda name: given.opened(name, shows=shows), order)
+
+
+def _plan(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, **values: Any) -> None:
+    check_place(write)
+    signs = signer_of(key)
+    with given.opened(shows=True) as opened, telling(console) as tell:
+        found = runbook.plan(opened, _order(runbook, values), Progress(tell))
+    end_plan(found, write, signs, given.as_json)
+
+
+def _run(
+    runbook: AnyRunbook,
+    given: FlowOptions,
+    step: list[str] | None,
+    write: Path | None,
+    key: Path | None,
+    yes: bool,
+    **values: Any,
+) -> None:
+    from airmirror.runbooks.run import chosen, is_whole, run
+
+    order, only, signs = _order(runbook, values), tuple(step or ()), signer_of(key)
+    said: list[dict[str, str]] = []
+
+    def kept(text: str) -> None:
+        said.append({"said": text})
+        if not given.as_json:
+            show(console, line("done", text, GOOD))
+
+    made = None
+    with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
+        flow = site.flow
+        steps = [each.name for each in chosen(runbook, flow, order, only)]
+        progress = Progress(tell, kept)
+        if yes:
+            ran = run(runbook, site, order, only, progress)
+            over = ran.over
+            if not over and is_whole(runbook, flow, order, ran):
+                made = runbook.outcome(site, order, ran)
+        elif not (over := "" if only else runbook.over(site, order)):
+            runbook.check(site, order)
+            made = runbook.look(site, order, progress)
+    if made is None:
+        _end_steps(flow.name, over or f"Done: {', '.join(steps)}", said, given.as_json)
+    elif yes:
+        end_outcome(made, report_base(write, runbook.name, flow.name, made.made_ms), signs, given.as_json)
+    else:
+        end_dry_run(made, f"With --yes it takes the steps {', '.join(steps)}.", given.as_json)
+
+
+def _end_steps(flow: str, ended: str, said: list[dict[str, str]], as_json: bool) -> None:
+    if as_json:
+        print_json(console, {"flow": flow, "ended": ended, "lines": said})
+    else:
+        show(console, f"{ended}.")
+
+
+def _rehearse(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, **values: Any) -> None:
+    assert runbook.rehearse is not None
+    signs = signer_of(key)
+    with given.opened(shows=True) as opened, telling(console) as tell:
+        made, name = runbook.rehearse(opened, _order(runbook, values), Progress(tell)), opened.flow.name
+    end_outcome(made, report_base(write, "rehearsal", name, made.made_ms), signs, given.as_json)
+
+
+def _undo(runbook: AnyRunbook, given: FlowOptions, yes: bool, **values: Any) -> None:
+    assert runbook.undo is not None
+    order = _order(runbook, values)
+    with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
+        found = runbook.undo.do(site, order, Progress(tell)) if yes else runbook.undo.look(site, order)
+    if given.as_json:
+        print_json(console, found.as_dict() | {"done": yes})
+    else:
+        show_document(found)
+        show(console, *([] if yes else ["Nothing was written: --yes does it."]))
+    if not found.is_good:
+        raise typer.Exit(1)

@@ -1,0 +1,70 @@
+"""The runbook of a failover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.runbook import Asking, OpenFlow, Runbook, Step, Undo, later
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
+    from airmirror.flows.prepare import Opened
+
+PLANNED = ("drain", "close", "move_groups")
+DISASTER = ("close", "judge", "move_groups")
+
+
+def _opens(open_flow: OpenFlow, order: FailoverOrder) -> AbstractContextManager[Opened]:
+    return open_flow("")
+
+
+def _usual(flow: Flow, order: FailoverOrder) -> Sequence[str]:
+    return PLANNED if order.way == "planned" else DISASTER
+
+
+def _asks(flow: Flow, order: FailoverOrder) -> str:
+    if order.way == "planned":
+        return "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
+    return "**Approve to close the flow** and to move groups to what the target alone can prove."
+
+
+FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
+    name="failover",
+    title="fail over",
+    summary="Fail over to the target of a flow.",
+    helps={
+        "plan": "Show what a failover would mean now: what has crossed, where groups go on, what is missing. Also while the "
+        "source is gone.\n\nNothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.",
+        "run": "Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. "
+        "Killed and run again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 "
+        "something is, 2 bad input.",
+        "rehearse": "Rehearse a failover while everything runs: each group's next record is read on both sides, the newest "
+        "records are compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would "
+        "not.",
+    },
+    order=FailoverOrder,
+    opens=_opens,
+    plan=later("failover.shown:planned"),
+    look=later("failover.shown:planned"),
+    steps=(
+        Step("drain", "draining the source", later("failover.steps:drain_step"), Asking("Fail over", _asks)),
+        Step("close", "closing the flow", later("failover.steps:close_step")),
+        Step("judge", "judging what is committed", later("failover.steps:judge_step")),
+        Step("move_groups", "moving consumer groups", later("failover.steps:move_step")),
+    ),
+    usual=_usual,
+    reported=("judge", "move_groups"),
+    outcome=later("failover.shown:ended"),
+    undo=Undo(
+        help="Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there.",
+        yes="Take it back",
+        text="**Approve** to open the flow; groups go back as follows.",
+        look=later("failover.undo:look"),
+        do=later("failover.undo:undo"),
+    ),
+    rehearse=later("rehearsal.report:rehearsed"),
+    check=later("failover.steps:check_way"),
+)

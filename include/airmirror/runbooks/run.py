@@ -1,0 +1,50 @@
+"""Carrying a runbook out: its steps one after the other, each as soon as the flow's claim is free."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from airmirror.config import Flow
+from airmirror.flows.claims import when_free
+from airmirror.flows.holds import check_decision
+from airmirror.runbooks.errors import NoSuchStep
+from airmirror.runbooks.runbook import SILENT, O, Progress, Ran, Runbook, S, Step
+
+
+def run(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Ran:
+    """Take the steps that an order takes, or ``only`` those that are named. Killed and run again, it does what is left.
+
+    Raises NoSuchStep, DecisionIncomplete, and what a step raises.
+    """
+    steps = chosen(runbook, site.flow, order, only)
+    check_decision(site.flow.name, order.reason, order.by)
+    begun, gave = time.monotonic(), dict[str, Any]()
+    if not only:
+        if over := runbook.over(site, order):
+            return Ran(gave, 0.0, over)
+        runbook.check(site, order)
+    for step in steps:
+        progress.phase(step.does)
+        gave[step.name] = when_free(site.flow, lambda step=step: step.do(site, order, progress), progress.phase)  # type: ignore[misc]
+    return Ran(gave, time.monotonic() - begun)
+
+
+def chosen(runbook: Runbook[S, O], flow: Flow, order: O, only: Sequence[str] = ()) -> list[Step[S, O]]:
+    """The steps that an order takes, in the runbook's order: those that are named, else its usual ones. Raises NoSuchStep."""
+    known = [step.name for step in runbook.steps]
+    if strangers := [name for name in only if name not in known]:
+        raise NoSuchStep(runbook.name, tuple(strangers), tuple(known))
+    wanted = only or runbook.usual(flow, order)
+    return [step for step in runbook.steps if step.name in wanted]
+
+
+def rest(runbook: Runbook[S, O], flow: Flow, order: O, last: str) -> list[str]:
+    """The steps that a process of its own takes for the outcome: the last, and again those whose results the report tells."""
+    return [step.name for step in chosen(runbook, flow, order) if step.name in runbook.reported or step.name == last]
+
+
+def is_whole(runbook: Runbook[S, O], flow: Flow, order: O, ran: Ran) -> bool:
+    """Return whether a run has taken every step that the outcome tells of."""
+    return all(name in ran.gave for name in runbook.reported if name in runbook.usual(flow, order))

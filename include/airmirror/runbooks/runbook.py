@@ -1,0 +1,203 @@
+"""A runbook: a procedure that people start and approve, as data. Commands and DAGs are made from it; declaring one loads little.
+
+The functions that a runbook names are loaded when they are called (``later``): help and the parsing of a DAG file wait for none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
+    from airmirror.flows.prepare import Opened
+    from airmirror.report.document import Document
+
+Verb = Literal["plan", "run", "undo", "rehearse"]
+Tell = Callable[[str], None]
+OpenFlow = Callable[[str], AbstractContextManager["Opened"]]  # by its name; "": the one that was asked for
+
+
+def silent(text: str) -> None:
+    """Hear what goes on, and tell nobody."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Hears of a run: ``phase`` what goes on now, ``line`` what came of it, one line each."""
+
+    phase: Tell = silent
+    line: Tell = silent
+
+
+SILENT = Progress()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Who carries a runbook out, and why; both are empty where it is only looked at. Subclasses add its options (``option``)."""
+
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class OrderOption:
+    """An option of an order, for ``verbs``. ``type``: bool, str, float, a Literal of texts, or tuple for any number of texts.
+
+    ``flag``: its name on the command line, without dashes; ``title``: in a form. ``is_required``: whoever runs it must choose;
+    ``default`` is then only a proposal. ``is_asked``: forms ask for it too; else it is the command's alone.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    title: str
+    flag: str
+    verbs: tuple[Verb, ...]
+    is_required: bool
+    is_asked: bool
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that it may be; none: any."""
+        return get_args(self.type)
+
+
+def option(
+    help: str,
+    default: Any,
+    title: str = "",
+    *,
+    flag: str = "",
+    verbs: tuple[Verb, ...] = ("run",),
+    is_required: bool = False,
+    is_asked: bool = True,
+) -> Any:
+    """A dataclass field of an order that commands and forms offer."""
+    metadata = {"help": help, "title": title, "flag": flag, "verbs": verbs}
+    return field(default=default, metadata=metadata | {"is_required": is_required, "is_asked": is_asked})
+
+
+def options_of(order: type[Order], verb: Verb) -> list[OrderOption]:
+    """The options that an order has for a verb, in order."""
+    hints, found = get_type_hints(order), []
+    for each in fields(order):
+        given = dict(each.metadata)
+        if verb in given.get("verbs", ()):
+            hint = hints[each.name]
+            given["title"] = given["title"] or each.name.replace("_", " ").capitalize()
+            given["flag"] = given["flag"] or each.name.replace("_", "-")
+            kind = tuple if get_origin(hint) is tuple else hint
+            found.append(OrderOption(name=each.name, type=kind, default=each.default, **given))
+    return found
+
+
+class Site(Protocol):
+    """The place where a runbook is carried out: its flow, opened, and whatever else its steps need."""
+
+    @property
+    def flow(self) -> Flow: ...
+
+
+S = TypeVar("S", bound=Site)
+O = TypeVar("O", bound=Order)  # noqa: E741
+
+
+def _always(flow: Flow) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Asking(Generic[S, O]):
+    """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
+
+    ``text``: Markdown, the first words of the question. ``shows``: the facts under it, None: those of ``Runbook.look``.
+    ``of``: the flows whose people are asked.
+    """
+
+    yes: str
+    text: Callable[[Flow, O], str]
+    shows: Callable[[S, O, Progress], Document] | None = None
+    of: Callable[[Flow], bool] = _always
+
+
+@dataclass(frozen=True)
+class Step(Generic[S, O]):
+    """A step. It reads again what is so now and does what is left, so that it can be done again; what it returns is for the
+    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it, or that a person approves."""
+
+    name: str
+    does: str
+    do: Callable[[S, O, Progress], Any]
+    asks: Asking[S, O] | None = None
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Undo(Generic[S, O]):
+    """The way back. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
+    done. ``do``: the same, done, or CannotUndo. ``yes``: the answer of people who want it."""
+
+    help: str
+    yes: str
+    text: str
+    look: Callable[[S, O], Document]
+    do: Callable[[S, O, Progress], Document]
+
+
+@dataclass(frozen=True)
+class Runbook(Generic[S, O]):
+    """A procedure. ``title``: its name in a sentence, as *fail over*; ``summary`` and ``helps``: of its commands.
+
+    ``opens``: the context in which it is looked at, carried out and undone. ``plan``: what it would mean, of the flow alone.
+    ``look``: the same of an order, as a dry run and the first question show it. ``check`` raises what refuses the order as things
+    are, before either, and before the first step.
+    ``usual``: the names of the steps that an order takes when it names none, in order. ``over``: why nothing is left to do; "":
+    something is. ``reported``: steps whose results ``outcome`` takes, by their names; it is made of a run that took them all.
+    """
+
+    name: str
+    title: str
+    summary: str
+    helps: dict[Verb, str]
+    order: type[O]
+    opens: Callable[[OpenFlow, O], AbstractContextManager[S]]
+    plan: Callable[[Opened, O, Progress], Document]
+    look: Callable[[S, O, Progress], Document]
+    steps: tuple[Step[S, O], ...]
+    usual: Callable[[Flow, O], Sequence[str]]
+    reported: tuple[str, ...]
+    outcome: Callable[[S, O, Ran], Document]
+    undo: Undo[S, O] | None = None
+    rehearse: Callable[[Opened, O, Progress], Document] | None = None
+    check: Callable[[S, O], None] = lambda site, order: None
+    over: Callable[[S, O], str] = lambda site, order: ""
+
+    def options(self, verb: Verb) -> list[OrderOption]:
+        """The options that its order has for a verb."""
+        return options_of(self.order, verb)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run: the steps that were taken with what each has returned, and the seconds that it took. ``over``: nothing was left."""
+
+    gave: dict[str, Any]
+    seconds: float
+    over: str = ""
+
+
+def later(where: str) -> Callable[..., Any]:
+    """The function ``module:name`` of this room, loaded when it is called."""
+    module, name = where.split(":")
+
+    def call(*given: Any, **named: Any) -> Any:
+        return getattr(importlib.import_module(f"airmirror.runbooks.{module}"), name)(*given, **named)
+
+    call.__qualname__ = where
+    return call

@@ -1,0 +1,37 @@
+"""The parts of documents that several runbooks show: an undo, and the groups that it puts back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airmirror.report.document import Document, Finding, Section
+from airmirror.runbooks.moving import PutBack
+
+
+def put_back_section(groups: Sequence[PutBack]) -> Section:
+    """Positions of groups that an undo puts back, or has put back."""
+    rows = [
+        {
+            "group": each.move.group,
+            "topic": each.move.topic,
+            "partition": each.move.partition,
+            "stands_at": each.now,
+            "goes_back_to": "no position" if each.move.before < 0 else each.move.before,
+        }
+        for each in groups
+    ]
+    brief = ("group", "topic", "partition", "stands_at", "goes_back_to")
+    return Section("groups", rows, "Positions of groups", brief=brief, empty="none was moved")
+
+
+def shown_undo(runbook: str, flow: str, headline: str, reasons: Sequence[str], sections: Sequence[Section]) -> Document:
+    """An undo as it would be done, or was; ``reasons``: why it can't be."""
+    return Document(
+        kind=f"{runbook} undo",
+        about=f"Undo of the {runbook} of {flow}",
+        headline=headline,
+        is_good=not reasons,
+        asked={"flow": flow},
+        sections=sections,
+        findings=[Finding("stop", "it can be undone", each) for each in reasons],
+    )

@@ -1,0 +1,225 @@
+"""The engine of runbooks, with steps that only remember: order, kills, some steps only, waiting for a claim, undo, dry runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from airmirror.cli import flow_options
+from airmirror.cli.runbooks import commands_of
+from airmirror.flows import claims
+from airmirror.flows.holds import DecisionIncomplete
+from airmirror.report.document import Document, Finding, Section
+from airmirror.runbooks.errors import CannotUndo, NoSuchStep
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.run import is_whole, rest, run
+from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
+from airmirror.windows.errors import FlowBusy
+
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER,)
+WORDS = ("--reason", "why", "--by", "ada")
+Site = Any
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOrder(Order):
+    """How high it counts; ``refused``: as things are it must not begin."""
+
+    fast: bool = option("Leave out the second step.", False)
+    refused: bool = option("Let nothing begin.", False)
+
+
+@dataclass
+class World:
+    """What is done stays done, whoever is killed. ``kill``: the step after whose work the process is killed."""
+
+    done: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    kill: str = ""
+    busy: int = 0
+    flow: Any = field(default_factory=lambda: SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0)))
+
+    def step(self, name: str) -> Callable[[Site, CountOrder, Progress], int]:
+        def do(site: Site, order: CountOrder, progress: Progress) -> int:
+            self.calls.append(name)
+            if self.busy:
+                self.busy -= 1
+                raise FlowBusy("east->west", "w1", "another", 10)
+            if name not in self.done:
+                self.done.append(name)
+                progress.line(f"{name} is done")
+            if self.kill == name:
+                raise Killed
+            return len(self.done)
+
+        return do
+
+
+def document(headline: str, is_good: bool = True) -> Document:
+    findings = [] if is_good else [Finding("stop", "it can be undone", "somebody has gone on")]
+    return Document("count", "Count", headline, is_good, {}, [Section("rows", [{"a": 1}], "Rows")], findings=findings)
+
+
+def counting(world: World, undoable: bool = True) -> Runbook[Any, CountOrder]:
+    def refuse(site: Site, order: CountOrder) -> None:
+        if order.refused:
+            raise NoSuchStep("count", ("refused",), ())
+
+    def undo(site: Site, order: CountOrder, progress: Progress) -> Document:
+        if not undoable:
+            raise CannotUndo("east->west", "count", "leave it", ("somebody has gone on",))
+        world.done.clear()
+        return document("undone")
+
+    @contextmanager
+    def opens(open_flow: Any, order: CountOrder) -> Iterator[World]:
+        yield world
+
+    return Runbook(
+        name="count",
+        title="count",
+        summary="Count.",
+        helps={"plan": "Plan it.", "run": "Do it."},
+        order=CountOrder,
+        opens=opens,
+        plan=lambda opened, order, progress: document("planned"),
+        look=lambda site, order, progress: document("looked at"),
+        steps=(
+            *(Step(name, name, world.step(name)) for name in ("one", "two", "three")),
+            Step("later", "", world.step("later"), apart=True),
+        ),
+        usual=lambda flow, order: ("one", "three") if order.fast else ("one", "two", "three"),
+        reported=("two", "three"),
+        outcome=lambda site, order, ran: document(f"counted to {ran.gave['three']}"),
+        undo=Undo("Undo it.", "Take it back", "", lambda site, order: document("would be undone", undoable), undo),
+        check=refuse,
+        over=lambda site, order: "all is counted" if "later" in world.done else "",
+    )
+
+
+ORDER = CountOrder(reason="why", by="ada")
+
+
+@pytest.mark.parametrize("killed", ["one", "two", "three"])
+def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(killed: str) -> None:
+    world = World(kill=killed)
+    with pytest.raises(Killed):
+        run(counting(world), world, ORDER)
+    world.kill = ""
+    lines: list[str] = []
+    ran = run(counting(world), world, ORDER, progress=Progress(line=lines.append))
+    assert world.done == ["one", "two", "three"] == list(ran.gave)
+    assert len(lines) == 3 - world.done.index(killed) - 1, "what was done is not done again"
+
+
+def test_an_order_has_steps_of_its_own_and_may_name_others() -> None:
+    world, book = World(), None
+    book = counting(world)
+    ran = run(book, world, replace(ORDER, fast=True))
+    assert world.calls == ["one", "three"] and is_whole(book, world.flow, replace(ORDER, fast=True), ran)
+    assert rest(book, world.flow, ORDER, "three") == ["two", "three"]
+    assert rest(book, world.flow, replace(ORDER, fast=True), "three") == ["three"]
+    world.calls.clear()
+    ran = run(book, world, ORDER, ("later", "two"))
+    assert world.calls == ["two", "later"], "in the runbook's order"
+    assert not is_whole(book, world.flow, ORDER, ran)
+    with pytest.raises(NoSuchStep, match="there is no step four"):
+        run(book, world, ORDER, ("one", "four"))
+    assert world.calls == ["two", "later"]
+
+
+def test_nothing_begins_without_a_person_a_reason_or_against_the_check() -> None:
+    world = World()
+    for order in (replace(ORDER, reason=" "), replace(ORDER, by="")):
+        with pytest.raises(DecisionIncomplete):
+            run(counting(world), world, order)
+    with pytest.raises(NoSuchStep):
+        run(counting(world), world, replace(ORDER, refused=True))
+    assert world.calls == []
+    world.done.append("later")
+    assert run(counting(world), world, ORDER) == Ran({}, 0.0, "all is counted") and world.calls == []
+
+
+def test_a_step_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+    world, told = World(busy=3), list[str]()
+    run(counting(world), world, ORDER, progress=Progress(told.append))
+    assert world.calls == ["one"] * 4 + ["two", "three"] and sum("waits: " in each for each in told) == 3
+    monkeypatch.setattr(claims, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "MARGIN_SECONDS", 0.01)
+    world = World(busy=10**6)
+    with pytest.raises(FlowBusy):
+        run(counting(world), world, ORDER)
+
+
+class Command:
+    """The commands of a runbook, with a flow that is not there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, book: Runbook[Any, Any], world: World) -> None:
+        @contextmanager
+        def opened_flow(*_: object, shows: bool) -> Iterator[World]:
+            yield world
+
+        monkeypatch.setattr(flow_options, "opened_flow", opened_flow)
+        self.app = commands_of(book)
+
+    def __call__(self, *words: str) -> Any:
+        return CliRunner().invoke(self.app, words)
+
+
+def test_a_dry_run_writes_nothing_and_an_undo_shows_before_it_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world = World()
+    command = Command(monkeypatch, counting(world), world)
+    dry = command("run", *WORDS)
+    assert dry.exit_code == 0 and world.calls == []
+    assert "looked at" in dry.stdout and "Nothing was written" in dry.stdout and "one, two, three" in dry.stdout
+    done = command("run", *WORDS, "--yes", "--write", str(tmp_path / "count"))
+    assert done.exit_code == 0 and "counted to 3" in done.stdout and (tmp_path / "count.json").exists(), done.output
+    assert "would be undone" in command("undo", *WORDS).stdout and world.done
+    assert "undone" in command("undo", *WORDS, "--yes").stdout and not world.done
+    some = command("run", *WORDS, "--step", "two", "--yes", "--json")
+    assert some.exit_code == 0 and '"two is done"' in some.stdout and world.done == ["two"]
+    assert command("run", *WORDS, "--step", "four", "--yes").exit_code == 2
+    assert command("run", "--yes").exit_code == 2, "a reason is needed"
+    assert command("plan").exit_code == 0 and command("rehearse").exit_code == 2
+
+
+def test_an_undo_that_can_not_be_ends_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(done=["one"])
+    command = Command(monkeypatch, counting(world, undoable=False), world)
+    shown = command("undo", *WORDS)
+    assert shown.exit_code == 1 and "somebody has gone on" in shown.stdout and world.done == ["one"]
+    refused = command("undo", *WORDS, "--yes")
+    assert refused.exit_code == 1 and "can't be undone" in refused.output and "leave it" in refused.output
+
+
+@pytest.mark.parametrize("book", RUNBOOKS, ids=lambda book: book.name)
+def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[Any, Any]) -> None:
+    named: list[tuple[Any, int]] = [(book.plan, 3), (book.look, 3), (book.check, 2), (book.over, 2), (book.outcome, 3)]
+    named += [(step.do, 3) for step in book.steps]
+    named += [(step.asks.shows, 3) for step in book.steps if step.asks and step.asks.shows]
+    named += [(book.rehearse, 3)] if book.rehearse else []
+    named += [(book.undo.look, 2), (book.undo.do, 3)] if book.undo else []
+    for function, given in named:
+        where = function.__qualname__
+        if ":" in where:
+            module, name = where.split(":")
+            function = getattr(importlib.import_module(f"airmirror.runbooks.{module}"), name)
+        signature(function).bind(*range(given))
+    names = [step.name for step in book.steps]
+    assert len(set(names)) == len(names) and set(book.reported) <= set(names)
