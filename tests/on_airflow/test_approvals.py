@@ -249,6 +249,9 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple
 
 def test_a_run_has_the_tasks_of_its_runbook_alone() -> None:
     tasks: dict[str, Any] = operate_dag(flow_of(), has_reverse=False).task_dict
+    assert tasks["failover.move_groups"].upstream_task_ids == {"failover.approve_drain"} | {
+        f"failover.{step}" for step in ("drain", "close", "judge")
+    }, "it waits for all of them: a step that the run leaves out is done at once"
     assert not any(name.startswith("failback") for name in tasks), (
         "nothing returns without a flow in the opposite direction"
     )

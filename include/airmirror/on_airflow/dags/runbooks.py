@@ -145,8 +145,7 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
     always: dict[str, Any] = {"flow": flow.name, "runbook": runbook, "execution_timeout": LONGEST}
     ShowPlan(task_id=PLAN, **always)
     found, asked, yes = dict[str, tuple[str, ...]](plan=(PLAN,)), "", ""
-    last: AskToTake | TakeStep | None = None
-    steps = list[str]()
+    before = list[AskToTake | TakeStep]()
     for step in runbook.steps:
         made = list[AskToTake | TakeStep]()
         if step.asks is not None and step.asks.of(flow):
@@ -154,12 +153,11 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
             made.append(_question(runbook, flow, step.name, yes))
         rule = TriggerRule.NONE_FAILED  # a run leaves steps out
         made.append(TakeStep(task_id=step.name, asked=asked, yes=yes, trigger_rule=rule, **always))
-        for each in made:
-            if last is not None:
-                last >> each
-            last = each
-        steps += [each.task_id.rpartition(".")[2] for each in made]
-    found["run"] = tuple(steps)
+        for each in made:  # after all of them: one that is left out is done at once
+            if before:
+                before >> each
+            before.append(each)
+    found["run"] = tuple(each.task_id.rpartition(".")[2] for each in before)
     if runbook.undo is not None:
         _question(runbook, flow, UNDO, runbook.undo.yes) >> TakeBack(task_id=UNDO, **always)
         found["undo"] = (asking(UNDO), UNDO)
