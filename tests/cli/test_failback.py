@@ -28,7 +28,7 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"failover.quiet.ms": "0"})
     remote = f"{command.alias}.{topic}"
     produce(east, topic, numbered(20), partition=0)
-    opened = command("failback", "rescue", *WHY, "--yes")
+    opened = command("failback", "run", "--step", "rescue", *WHY, "--yes")
     assert opened.exit_code == 1 and "is open, so that its next window copies" in opened.output
     file = tmp_path / "plan"
     over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
@@ -46,15 +46,15 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     )
     numbers = json.loads(file.with_name("plan.json").read_text())["numbers"]
     assert {"name": "records that never crossed", "value": 5} in numbers and file.with_name("plan.html").exists()
-    dry = command("failback", "rescue", *WHY)
+    dry = command("failback", "run", "--step", "rescue", *WHY)
     assert dry.exit_code == 1 and "Nothing was written" in dry.stdout and f"{remote}.rescued." in dry.stdout
-    done = command("failback", "rescue", *WHY, "--yes", "--json")
+    done = command("failback", "run", "--step", "rescue", *WHY, "--yes", "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    (row,) = told["rescue"]
-    assert row["records"] == 5 and {"name": "records rescued", "value": 5} in told["plan"]["numbers"] and told["done"]
-    assert [each.value for each in read_all(west, row["into"])[0]] == [each.value for each in numbered(5, 20)]
-    again = command("failback", "rescue", *WHY, "--yes")
+    told = json.loads(done.stdout)["lines"]
+    assert told[0]["said"].startswith(f"{topic}-0: 5 records copied to ") and "nothing is left" in told[1]["said"]
+    into = told[0]["said"].rpartition(" ")[2]
+    assert [each.value for each in read_all(west, into)[0]] == [each.value for each in numbered(5, 20)]
+    again = command("failback", "run", "--step", "rescue", *WHY, "--yes")
     assert again.exit_code == 0 and "nothing is left" in again.stdout
 
 
@@ -75,9 +75,9 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
     commit(west, group, {(remote, 0): 15})
     dry = command("failback", "run", *WHY)
     assert dry.exit_code == 0 and "Nothing was written" in dry.stdout and remote in dry.stdout, dry.output
-    begun = command("failback", "run", *WHY, "--begin", "--yes")
-    assert begun.exit_code == 0 and f"Windows of {back} copy it back" in begun.stdout, begun.output
-    assert "it has begun already" in command("failback", "run", *WHY, "--begin", "--yes").stdout
+    begun = command("failback", "run", *WHY, "--step", "return", "--yes")
+    assert begun.exit_code == 0 and f"windows of {back} copy back what was written" in begun.stdout, begun.output
+    assert "it has begun already" in command("failback", "run", *WHY, "--step", "return", "--yes").stdout
     assert len(read_all(east, topic)[0]) == 20
     opens = command("flow", "open", *WHY, "--yes")
     assert opens.exit_code == 1 and f"{topic} return to its source; finish that first" in opens.output
@@ -120,9 +120,9 @@ def test_the_command_that_an_error_prints_leads_out(
     assert failed.exit_code == 1 and "stays closed" in failed.output, failed.output
     listed = command(*shown, flow=False)
     at = read_all(east, topic)[0][-2].offset
-    assert listed.exit_code == 1 and f"1 record: {at} (" in listed.stdout and "Nothing was written" in listed.stdout
+    assert listed.exit_code == 1 and "Differs on both sides" in listed.stdout and "Nothing was written" in listed.stdout
     told = json.loads(command(*shown, "--json", flow=False).stdout)
-    assert [(each["source_first"], each["count"]) for each in told["differ"]] == [(at, 1)]
+    assert [(each["source_first"], each["count"]) for each in told["sections"]["differ"]] == [(at, 1)]
     went = command(*done, "--write", file, flow=False)
     assert went.exit_code == 1 and f"offsets {at}" in went.stdout and "The flow is open again" in went.stdout, (
         went.output

@@ -37,7 +37,7 @@ def test_a_cluster_that_is_down_is_75_and_told_to_programs(words: tuple[str, ...
 
 
 def test_a_move_group_that_there_is_not_is_bad_input(tmp_path: Path) -> None:
-    failed = Deployment(tmp_path, "x:1", "y:1", ".*")("migration", "run", "--move", "shop")
+    failed = Deployment(tmp_path, "x:1", "y:1", ".*")("migration", "run", "--move", "shop", "--reason", "x")
     assert failed.exit_code == 2 and "no move group 'shop'; set" in failed.stderr, failed.output
 
 

@@ -34,7 +34,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     steps = [word for step in ("mirror", "check_groups", "switch_consumers") for word in ("--step", step)]
     assert command("migration", "run", *shop, *DECIDED, "--wait", "0", *steps).exit_code == 0
     with member(west, group, remote):
-        for decided in ((), DECIDED):  # it would not be done, and it is not done
+        for decided in (DECIDED[:-1], DECIDED):  # it would not be done, and it is not done
             refused = command("migration", "undo", *shop, *decided)
             assert refused.exit_code == 1 and group in refused.output, refused.output
     assert committed(west, group) == {(remote, 0): 15}
@@ -43,15 +43,15 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     good = command("migration", "rehearse", *shop, "--write", str(file))
     assert good.exit_code == 0 and "20 records equal on both sides, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()
-    moved = command("migration", "run", *shop, *DECIDED, "--wait", "0")
+    moved = command("migration", "run", *shop, *DECIDED, "--wait", "0", "--write", str(file))
     assert moved.exit_code == 0 and "1 topic can return" in moved.stdout and f"{back} has begun" in moved.stdout, (
         moved.output
     )
-    shown = command("migration", "run", *shop)
+    shown = command("migration", "run", *shop, *DECIDED[:-1])
     assert "copies back what is written on west" in shown.stdout, shown.output
     assert command("migration", "rehearse", *shop).exit_code == 1, "nothing is left to rehearse"
     produce(west, remote, numbered(7, 100), partition=0)
-    said = command("migration", "undo", *shop)
+    said = command("migration", "undo", *shop, *DECIDED[:-1])
     assert said.exit_code == 0 and "7 records were written there" in said.stdout and "they return" in said.stdout
     undone = command("migration", "undo", *shop, *DECIDED)
     assert undone.exit_code == 0 and "shop is undone" in undone.stdout, undone.output

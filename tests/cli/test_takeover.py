@@ -38,21 +38,24 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     with Appender(flow.target, progress_topic(command.alias), murmur2_partition(key, 25)) as appender:
         appender.append([(key, source_offset_value(59))])
     said = command("takeover", "plan")
-    assert said.exit_code == 0 and f"{command.flow}: where it would continue" in said.stdout, said.output
-    [planned] = json.loads(command("takeover", "plan", "--json").stdout)["partitions"]
-    assert (planned["recorded"], planned["start"], planned["copied"]) == (59, 70, 10)
-    dry = json.loads(command("takeover", "run", "--json").stdout)
-    assert dry["done"] is False and dry["partitions"][0]["start"] == 70
-    assert "airmirror takeover run --yes" in command("takeover", "run").stdout
-    done = command("takeover", "run", "--yes", "--json")
-    assert done.exit_code == 0 and json.loads(done.stdout)["partitions"][0]["start"] == 70, done.output
+    assert said.exit_code == 0 and "Where it continues" in said.stdout, said.output
+    [planned] = json.loads(command("takeover", "plan", "--json").stdout)["sections"]["partitions"]
+    assert (planned["last_of_mirrormaker"], planned["continues_at"], planned["recognised"]) == (59, 70, 10)
+    why, file = ("--reason", "it goes"), ("--write", str(tmp_path / "report"))
+    dry = json.loads(command("takeover", "run", *why, "--json").stdout)
+    assert dry["done"] is False and dry["sections"]["partitions"][0]["continues_at"] == 70
+    assert "airmirror takeover run --reason '…' --yes" in command("takeover", "run", *why).stdout
+    done = command("takeover", "run", *why, *file, "--yes", "--json")
+    [taken] = json.loads(done.stdout)["sections"]["partitions"]
+    assert done.exit_code == 0 and taken["continues_at"] == 70 and (tmp_path / "report.html").exists(), done.output
     window = command("run-window", "--no-expectations", "--json")
     assert window.exit_code == 0 and json.loads(window.stdout)["records"] == 30
     assert assert_mirrored(east, topic, west, remote) == 100
-    assert "would be from" in command("takeover", "history").stdout
-    exact = command("takeover", "history", "--yes", "--json")
-    [its] = json.loads(exact.stdout)["partitions"]
-    assert exact.exit_code == 0 and (its["exact_from"], its["copied"], its["twice"]) == ([60, 0], 60, [])
+    history = ("takeover", "run", "--step", "history", *why)
+    [its] = json.loads(command(*history, "--json").stdout)["sections"]["partitions"]
+    assert (its["exact_from"], its["would_be_from"], its["records"], its["twice"]) == (60, 0, 60, 0)
+    exact = command(*history, "--yes")
+    assert exact.exit_code == 0 and "positions were exact from 60 on, and are from 0 on" in exact.stdout, exact.output
     assert "airmirror handback --check" in command("handback").stdout
     produce(east, topic, numbered(10, 100))
     idle = command("handback", "--check", "--wait", "0")
@@ -68,5 +71,5 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     assert twice.exit_code == 1 and "again source offsets 0 to 0" in twice.stdout and "not the source's" in twice.stdout
     wrong = command("takeover", "plan")
     assert wrong.exit_code == 1 and "are not what the source holds at MirrorMaker 2's place" in wrong.stdout
-    refused = command("takeover", "run", "--yes")
+    refused = command("takeover", "run", *why, *file, "--yes")
     assert refused.exit_code == 1 and "airmirror reset" in refused.stdout

@@ -16,14 +16,11 @@ from rich.console import Console
 
 from airmirror.cli import (
     compare,
-    failback,
     groups,
     handback,
-    migration,
     plans,
     reset,
     show,
-    takeover,
     topics,
     translate,
 )
@@ -43,7 +40,6 @@ from airmirror.offsets.translation import Translated
 from airmirror.report.document import Document
 from airmirror.runbooks.failback.outcome import FailbackOutcome
 from airmirror.runbooks.failback.plan import FailbackPlan
-from airmirror.runbooks.failback.rescue import ToRescue
 from airmirror.runbooks.failback.shown import shown_outcome as shown_returned
 from airmirror.runbooks.failback.shown import shown_plan as shown_failback
 from airmirror.runbooks.failover.outcome import FailoverOutcome
@@ -52,16 +48,19 @@ from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.failover.shown import shown_plan as shown_failover
 from airmirror.runbooks.migration.plan import MigrationPlan
 from airmirror.runbooks.migration.shown import shown_plan as shown_migration
+from airmirror.runbooks.migration.shown import shown_state
 from airmirror.runbooks.migration.state import MoveState
 from airmirror.runbooks.moving import PutBack
 from airmirror.runbooks.rehearsal.report import RehearsalReport
 from airmirror.runbooks.rehearsal.report import shown as shown_rehearsal
+from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.takeover.exact import ComparedCopies
 from airmirror.runbooks.takeover.handback_check import HandbackCheck
 from airmirror.runbooks.takeover.plan import TakeoverPlan
+from airmirror.runbooks.takeover.shown import shown_history
+from airmirror.runbooks.takeover.shown import shown_plan as shown_takeover
 from airmirror.topics.drift import Drift
 from airmirror.topics.remote import TopicPlan
-from airmirror.windows.continuing import Continuation
 from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Reset
 from airmirror.windows.results import WindowResult
@@ -98,17 +97,15 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "decisions": [show.decisions([made(Decision)])],
         "topics": [topics._table(NAME, [made(Drift)])],
         "reset": [reset._table(NAME, [made(Reset)])],
-        "takeover": takeover.shown_plan(made(TakeoverPlan)),
-        "history": takeover.shown_history(NAME, [made(ComparedCopies)], done=False),
+        "takeover": document(shown_takeover(made(TakeoverPlan))),
+        "history": document(shown_history(NAME, [made(ComparedCopies)])),
         "handback": handback.shown_check(made(HandbackCheck)),
         "failover": document(shown_failover(made(FailoverPlan))),
         "failed over": document(shown_outcome(made(FailoverOutcome))),
         "failback": document(shown_failback(made(FailbackPlan))),
         "migration": document(shown_migration(made(MigrationPlan))),
-        "move": of(migration, lambda: migration._show_state(made(MoveState))),
+        "move": document(shown_state(made(MoveState))),
         "returned": document(shown_returned(made(FailbackOutcome))),
-        "begun": of(failback, lambda: failback._show_begun(NAME, [made(Continuation)], [], done=False, as_json=False)),
-        "rescue": of(failback, lambda: failback._show_rescue(made(FailbackPlan), [made(ToRescue)], done=False)),
         "compare": of(compare, lambda: compare._show(SimpleNamespace(sample=None), [ROW], [])),
         "rehearsal": document(shown_rehearsal(made(RehearsalReport))),
         "problems": of(reset, lambda: reset._show_problems(OPENED, (), as_json=False)),
@@ -116,7 +113,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "positions": of(translate, lambda: translate._show_group(OPENED, NAME, None, None, as_json=False)),
         "file": of(translate, lambda: translate._show_file(OPENED, Path(), Path(), "", as_json=False)),
         "apply": of(groups, lambda: groups._show_applied(NAME, NAME, [made(GroupOffset, reason="")], done=False)),
-        "undo": of(plans, lambda: plans.show_put_back(NAME, [made(PutBack)], (), done=False)),
+        "undo": document(shown_undo("failover", NAME, "", (), [put_back_section([made(PutBack)])])),
     }
 
 
@@ -142,14 +139,11 @@ def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     without_clusters(monkeypatch)
     modules = (
         compare,
-        failback,
         groups,
         handback,
-        migration,
         plans,
         reset,
         show,
-        takeover,
         topics,
         translate,
     )

@@ -17,7 +17,6 @@ from airmirror.flows.verification import compare_all
 from airmirror.report.page import page
 from airmirror.runbooks.failback import reopening, steps
 from airmirror.runbooks.failback.differing import ReturnDiffers
-from airmirror.runbooks.failback.outcome import outcome_of
 from airmirror.runbooks.failback.shown import shown_outcome
 from airmirror.runbooks.failback.steps import is_done
 from airmirror.windows.window import run_window
@@ -71,7 +70,7 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     with killed_at(reopening, "commit_change"):
         both.elsewhere(tmp_path).fail_back(accept=True)
     last = both.elsewhere(tmp_path)
-    made = outcome_of(last.pair, ACCEPT, last.fail_back(accept=True))
+    made = last.outcome(ACCEPT, last.fail_back(accept=True))
     assert is_done(last.pair) and not made.is_good and "which was accepted" in shown_outcome(made).headline
     assert [(each.records, each.behind) for each in made.returned] == [(5, 0)], "what the run before has accounted for"
     (told,) = made.accepted
@@ -101,7 +100,7 @@ def test_what_returned_and_what_was_accepted_is_told_by_whatever_clock_the_flow_
         steps.return_step(both.pair, ORDER)
         both.window(both.back)
         altered = alter_value(both.east, both.topic, 0, b"v101") if hours > 0 else None
-        made = outcome_of(both.pair, ACCEPT, both.fail_back(accept=True))
+        made = both.outcome(ACCEPT, both.fail_back(accept=True))
         told = [(each.records, each.behind) for each in made.returned], len(made.accepted)
         assert told == (([(4, 0)], 1) if altered else ([(3, 0)], 0))
 
@@ -129,7 +128,7 @@ def test_what_crossed_and_was_never_proven_returns_when_a_person_accepts_it(side
     assert both.now(both.back).flow.returns == {}
     _, (shown,) = steps.look(both.pair, ORDER)
     assert shown.runs == (Segment(4, 4, 1),)
-    made = outcome_of(both.pair, ACCEPT, both.fail_back(accept=True))
+    made = both.outcome(ACCEPT, both.fail_back(accept=True))
     assert is_done(both.pair) and [each.problem.rpartition(" ")[2] for each in made.accepted] == ["4"]
     assert both.values(both.east)[0][10:] == since
     goes_on(both)

@@ -22,8 +22,9 @@ from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.failback import plan as planning
 from airmirror.runbooks.failback import rescue as rescuing
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, SourceStillGone, failback_plan
-from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
+from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotClosed, RescueTopicUnfit, rescue, to_rescue
 from airmirror.runbooks.failback.shown import shown_plan
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
@@ -42,7 +43,7 @@ from support.topics import (
     set_config,
 )
 
-ORDER = RescueOrder("INC-7", "ada")
+ORDER = FailbackOrder(reason="INC-7", by="ada")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from airmirror.runbooks.failback import returning
-from airmirror.runbooks.failback.pair import ReturnOrder
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.returning import ReturnRefused, returnable
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 
@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, closed: bool, back: tuple[str, ...], 
         return {remote: topic for remote, topic in NAMES.items() if topic in (wanted or NAMES.values())}
 
     pair: Any = SimpleNamespace(forward=Opened("there"), reverse=Opened("back"), names=names)
-    return sorted(returnable(cast(Any, pair), ReturnOrder("why", "ada", topics=topics)).values())
+    return sorted(returnable(cast(Any, pair), FailbackOrder(reason="why", by="ada", topics=topics)).values())
 
 
 def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

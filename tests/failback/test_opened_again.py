@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from airmirror.report.page import page
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.returning import NeverCrossed
 from airmirror.runbooks.failback.shown import shown_plan
 from airmirror.runbooks.failback.steps import return_step
@@ -21,7 +22,7 @@ from support.servers import keep
 from support.sides import Sides
 from support.topics import admin, create_topic, delete_topic, read_all
 
-RESCUE = RescueOrder("INC-7", "ada")
+RESCUE = FailbackOrder(reason="INC-7", by="ada")
 
 
 def lose_log(broker: Broker, topic: str) -> None:

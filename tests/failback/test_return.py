@@ -24,21 +24,21 @@ from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback import reopening, returning, steps
 from airmirror.runbooks.failback.account import returned
-from airmirror.runbooks.failback.outcome import outcome_of
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
 from airmirror.runbooks.failback.steps import (
     GroupsNotBack,
     close_step,
     drain_step,
-    fail_back,
     is_done,
     move_step,
     nothing_left,
     return_step,
 )
 from airmirror.runbooks.failback.undo import undo as undo_return
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.errors import ReturnOver
@@ -60,7 +60,7 @@ from support.returns import BACK, ORDER, POLICIES, THERE, Both, there_and_back, 
 from support.sides import Sides
 from support.topics import create_topic, delete_topic, end_offsets, produce, read_all, set_config
 
-RESCUE = RescueOrder("INC-7", "ada")
+RESCUE = FailbackOrder(reason="INC-7", by="ada")
 
 
 def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
@@ -128,7 +128,9 @@ def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Pat
     since = write(both.west, both.remote, 100, 12)
     both.fail_back(reason="of the flow")
     assert owners_now(both.there).closed.keys() == {both.topic}, "an order for the flow leaves what another has named"
-    assert f"closed by name: {both.topic}: `airmirror failback run --topic {both.topic}" in nothing_left(both.pair)
+    assert f"closed by name: {both.topic}: `airmirror failback run --topic {both.topic}" in nothing_left(
+        both.pair, ORDER
+    )
     with pytest.raises(ReturnRefused, match=f"{other} is not closed"):
         both.fail_back(topics=(both.topic, other))
     both.fail_back(topics=(both.topic,))
@@ -167,7 +169,7 @@ def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides
     assert owners_now(both.there).closed.keys() == {other} and committed(both.east, both.group) == stood
     assert both.pair.returning((other,)) == {other: other}
     both.window(both.back)
-    assert undo_return(both.pair, (both.topic,), reason="no", by="ada").topics == {}
+    assert undo_return(both.pair, replace(ORDER, topics=(both.topic,))).rows("topics") == []
     assert both.pair.returning((other,)) == {other: other}
     both.fail_back(topics=(other,))
     assert is_done(both.pair) and end_offsets(both.east, other) == end_offsets(both.west, other)
@@ -190,7 +192,7 @@ def test_a_report_of_the_flow_tells_nothing_of_what_another_order_has_named(side
             fail_over(both.there, PLANNED)
         write(both.west, remote, 100, 4, partitions=1)
         read_with_group(both.west, both.group, remote, {0: 5})
-        made = outcome_of(both.pair, order, fail_back(both.pair, order))
+        made = both.outcome(order, both.fail_back(topics=order.topics))
         assert {each.topic for each in made.returned} == {each.topic for each in made.moves} == {topic}
         if order is named:
             close(both.there, [other], reason="moved again", by="ada")
@@ -219,7 +221,7 @@ def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) 
     both.window(both.there)
     close(both.there, (), reason="INC-7", by="ada")
     with pytest.raises(ReturnRefused, match=f"flow '{which}' is an aggregate"):
-        look_ahead(both.pair, ORDER.of_return)
+        look_ahead(both.pair, ORDER)
 
 
 def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: P
     assert both.now(both.back).flow.returns == {}
     _, plan = rescue(both.there, RESCUE)
     assert (plan.never, plan.rescued, plan.since) == (0, 6, 12)
-    begun = look_ahead(both.pair, ORDER.of_return)
+    begun = look_ahead(both.pair, ORDER)
     assert [each.target_end for each in begun] == list(end_offsets(both.east, both.topic).values())
     return_step(both.pair, ORDER)
     both.window(both.back)
@@ -331,7 +333,7 @@ def test_positions_are_right_both_ways_while_records_return_and_after(sides: Sid
     fail_over(without_source(both.there), DISASTER)
     write(both.east, both.topic, 50, 3, partitions=1)
     write(both.west, both.remote, 100, 9, partitions=1)
-    return_step(both.pair, steps.FailbackOrder("INC-7", "ada", leave=True))
+    return_step(both.pair, steps.FailbackOrder(reason="INC-7", by="ada", leave=True))
     both.window(both.back)
 
     def translated(opened: Any, topic: str, offsets: list[int]) -> list[Translated]:
@@ -364,14 +366,15 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
     write(both.east, both.topic, 0, 10)
     both.window(both.there)
     with pytest.raises(ReturnRefused, match="is not closed"):
-        return_step(both.pair, ORDER) or look_ahead(both.pair, ORDER.of_return)
+        return_step(both.pair, ORDER) or look_ahead(both.pair, ORDER)
     fail_over(both.there, PLANNED)
     write(both.west, both.remote, 100, 4)
     return_step(both.pair, ORDER)
-    for opens in (reopen, undo):
-        topics: Any = ((),) if opens is reopen else ()
+    why: Any = {"reason": "by mistake", "by": "ada"}
+    opening: Any = (lambda there: reopen(there, (), **why), lambda there: undo(there, FailoverOrder(**why)))
+    for opens in opening:
         with pytest.raises(StillReturning):
-            opens(both.there, *topics, reason="by mistake", by="ada")
+            opens(both.there)
     assert WHOLE in owners_now(both.there).closed
     before = prepare(both.back)
     with overtaking(both.there, "by-force") as granted:

@@ -11,12 +11,15 @@ from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.prepare import prepare
 from airmirror.flows.returned import ReturnNotFinished
 from airmirror.flows.verification import compare_all
+from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback import steps
 from airmirror.runbooks.failback import undo as undoing
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.returning import NeverCrossed
-from airmirror.runbooks.failback.undo import CannotUndoReturn, undo, undo_plan
+from airmirror.runbooks.failback.undo import undo, undo_plan
+from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
@@ -39,9 +42,9 @@ def undone(both: Both, directory: Path) -> None:
     for name in ("put_back", "write_forgotten", "commit_change"):
         for after in (False, True):
             with killed_at(undoing, name, after=after):
-                undo(both.elsewhere(directory).pair, **WHY)
-    undo(both.elsewhere(directory).pair, **WHY)
-    assert undo(both.elsewhere(directory).pair, **WHY).topics == {}
+                undo(both.elsewhere(directory).pair, FailbackOrder(**WHY))
+    undo(both.elsewhere(directory).pair, FailbackOrder(**WHY))
+    assert undo(both.elsewhere(directory).pair, FailbackOrder(**WHY)).rows("topics") == []
 
 
 def test_a_failback_is_undone_at_its_last_step_and_planned_again(
@@ -78,24 +81,24 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     shown = undo_plan(both.elsewhere(tmp_path).pair)
     assert shown.topics == {both.remote: both.topic} and len(shown.groups) == 2 and not shown.reasons
     commit(both.east, both.group, {key: offset + 1 for key, offset in moved.items()})
-    with pytest.raises(CannotUndoReturn, match=r"has gone on to(?s:.*)"):
-        undo(both.pair, **WHY)
+    with pytest.raises(CannotUndo, match=r"has gone on to(?s:.*)"):
+        undo(both.pair, FailbackOrder(**WHY))
     commit(both.east, both.group, moved)
     undone(both, tmp_path)
     assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
     back = both.pair.now().reverse
     assert back.flow.returns == {} and back.ledger.of_kind(GroupMove) == [] and prepare(back).topics == {}
     assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
-    for opens in (reopen, undo_failover):
-        topics: Any = ((),) if opens is reopen else ()
+    opening: Any = (lambda there: reopen(there, (), **WHY), lambda there: undo_failover(there, FailoverOrder(**WHY)))
+    for opens in opening:
         with pytest.raises(ReturnNotFinished, match=f"{both.topic}-0: up to offset"):
-            opens(both.elsewhere(tmp_path).there, *topics, **WHY)
+            opens(both.elsewhere(tmp_path).there)
     assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
     since += write(both.west, both.remote, 200, 6)  # applications go on there
     assert failback_plan(both.now(both.there)).never == len(stray), "what returned is none that never crossed"
     with pytest.raises(NeverCrossed, match="2 records"):
         both.fail_back()
-    _, plan = rescue(both.elsewhere(tmp_path).there, RescueOrder("INC-7", "ada"))
+    _, plan = rescue(both.elsewhere(tmp_path).there, FailbackOrder(reason="INC-7", by="ada"))
     assert (plan.never, plan.rescued) == (0, len(stray))
     (aside,) = {name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name}
     rescued = {number: [each.value for each in its] for number, its in read_all(both.west, aside).items()}
@@ -122,10 +125,10 @@ def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path)
     steps.return_step(both.pair, ORDER)
     both.window(both.back)
     everything += write(both.west, both.remote, 200, 8)
-    undo(both.pair, **WHY)
+    undo(both.pair, FailbackOrder(**WHY))
     ends = end_offsets(both.east, both.topic)
     assert both.window(both.back).copied == 0 and end_offsets(both.east, both.topic) == ends
     both.fail_back()
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
     assert all(row.error is None for row in compare_all(both.there, []))
-    assert undo(both.pair, **WHY).topics == {}, "there is nothing left to undo"
+    assert undo(both.pair, FailbackOrder(**WHY)).rows("topics") == [], "there is nothing left to undo"

@@ -19,8 +19,9 @@ import pytest
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.closing import owners_now
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
+from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
@@ -35,7 +36,7 @@ from support.groups import commit, committed
 from support.topics import await_in_sync, produce, read_all
 from support.waiting import BUSY
 
-ORDER = RescueOrder("INC-7", "ada")
+ORDER = FailbackOrder(reason="INC-7", by="ada")
 PARTITIONS = 3
 
 

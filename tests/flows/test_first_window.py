@@ -56,6 +56,6 @@ def test_only_a_first_window_is_refused(
     with pytest.raises(raised) as caught:
         prepare.prepare(prepare.Opened(configuration, configuration.flow(), ledger))
     if raised is MirrorMakerBeside:
-        assert "airmirror takeover run --yes --flow 'east->west'" in str(caught.value) and "10.0.0.7" in str(
+        assert "airmirror takeover run --reason '…' --yes --flow 'east->west'" in str(
             caught.value
-        )
+        ) and "10.0.0.7" in str(caught.value)

@@ -161,7 +161,7 @@ def test_a_first_window_does_not_begin_beside_it(
     create_topic(west, flow.remote_topic)
     running = [Worker(dedicated_group(flow.flow), "10.0.0.7", "", None)]
     monkeypatch.setattr(mirrormaker, "workers", lambda _: running)
-    with pytest.raises(MirrorMakerBeside, match=r"takeover run --yes.*\n.*10\.0\.0\.7"):
+    with pytest.raises(MirrorMakerBeside, match=r"takeover run --reason '…' --yes.*\n.*10\.0\.0\.7"):
         flow.run()
     assert not describe(flow.flow.target).topics.keys() & {segment_topic(flow.flow.source.alias)}, "nothing was written"
     running.clear()

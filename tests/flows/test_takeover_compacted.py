@@ -137,7 +137,7 @@ def test_the_copies_of_the_real_mirrormaker_2_after_both_cleaners(east: Broker, 
     source, target = rest_of_the_cleaner(east, flow.topic), rest_of_the_cleaner(west, flow.remote_topic)
     assert len({each.content for each in source} ^ {each.content for each in target}) > 0
     row = exact(flow)
-    assert row.history is not None and row.reason == "" and row.history.gaps == (), row.as_dict()
+    assert row.history is not None and row.reason == "" and row.history.gaps == (), row
     before, first = row.exact_from
     assert row.history.cleaned > 0 and before is not None and first is not None and first < before - 300
     assert_positions(flow, first)

@@ -14,6 +14,7 @@ from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.writing import ensure_topic
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.takeover.plan import takeover_plan
+from airmirror.runbooks.takeover.shown import shown_plan
 from airmirror.topics.sync import apply, look
 from airmirror.windows.takeover import TailDiffers
 from airmirror.wire.mirrormaker import OffsetSync, source_offset_key, source_offset_value
@@ -64,7 +65,8 @@ def test_a_plan_says_where_it_would_continue_and_which_groups_are_exact(
     assert groups[old] == (False, "copied by MirrorMaker 2, before offset 60: estimated by its offset syncs")
     assert found.running == () and not found.histories and not found.needs_somebody
     assert found.syncs[TopicPartition(flow.topic, 0)].source == 50
-    assert found.progress_ms is not None and json.loads(json.dumps(found.as_dict()))["partitions"][0]["start"] == 70
+    told = json.loads(json.dumps(shown_plan(found).as_dict()))["sections"]
+    assert found.progress_ms is not None and told["partitions"][0]["continues_at"] == 70
     assert end_offsets(west, flow.remote_topic) == before and not flow.opened.ledger.last_segments()
 
 

@@ -21,7 +21,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.runbooks import draining
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.migration import consumers, undo
-from airmirror.runbooks.migration.order import Step
+from airmirror.runbooks.migration.order import MoveStep
 from airmirror.runbooks.migration.undo import undo_move
 from airmirror.runbooks.moving import SegmentWriter
 from airmirror.wire.switches import GroupMove
@@ -35,7 +35,7 @@ from support.migrations import ORDER, move_of, moving, takes
 from support.topics import produce
 
 Side = Literal["source", "target"]
-Doing = Step | Literal["undo"]
+Doing = MoveStep | Literal["undo"]
 
 PATIENT = replace(ORDER, wait=60.0)
 # Where a broker is killed, and the steps that bring the move group there.

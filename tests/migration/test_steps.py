@@ -18,7 +18,7 @@ from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
 from airmirror.runbooks.migration import producers
 from airmirror.runbooks.migration.chosen import NoSuchMove, NotMovable, chosen_move
 from airmirror.runbooks.migration.consumers import GroupsHaveMembers, GroupsNotReady
-from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
 from airmirror.runbooks.migration.state import move_state
 from airmirror.runbooks.migration.undo import undo_move
@@ -33,7 +33,7 @@ from support.killing import killed_at
 from support.migrations import IDENTITY, ORDER, move_of, moving, takes
 from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
 
-FOUR: tuple[Step, ...] = ("mirror", "check_groups", "switch_consumers", "switch_producers")
+FOUR: tuple[MoveStep, ...] = ("mirror", "check_groups", "switch_consumers", "switch_producers")
 
 
 def a_group() -> str:
@@ -252,7 +252,7 @@ def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> Non
         takes(flow.opened, "finish")
 
 
-Place = tuple[Step, object, str, tuple[bool, ...]]  # the last: killed before it (False), and after it
+Place = tuple[MoveStep, object, str, tuple[bool, ...]]  # the last: killed before it (False), and after it
 PLACES: tuple[Place, ...] = (
     ("switch_consumers", SegmentWriter, "write", (False, True)),
     ("switch_consumers", group_moving, "commit_offsets", (False, True)),
@@ -303,5 +303,5 @@ def test_a_second_move_group_moves_after_the_first(east: Broker, west: Broker, t
         produce(east, topic, numbered(10), partition=0)
     takes(flow.opened, *FOUR)
     assert chosen_move(flow.opened, "rest").names.keys() == {stays}
-    takes(flow.opened, *FOUR, order=MoveOrder("rest", "moving day", "ada", 0.0))
+    takes(flow.opened, *FOUR, order=MoveOrder(move="rest", reason="moving day", by="ada", wait=0.0))
     assert owners_now(flow.opened).closed.keys() == {flow.topic, stays} and flow.assert_equal() == 10

@@ -14,8 +14,9 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows.closing import owners_now
 from airmirror.runbooks import moving as group_moving
+from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.migration import undo as undoing
-from airmirror.runbooks.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
+from airmirror.runbooks.migration.undo import UndoneMove, undo_move, undo_plan
 from airmirror.runbooks.moving import SegmentWriter
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
@@ -79,7 +80,7 @@ def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
     second = read_with_group(west, group, flow.remote_topic, {0: 13, 1: 5}, protocol=protocol)
     with (
         member(west, group, flow.remote_topic, protocol),
-        pytest.raises(CannotUndoMove, match=f"on west: {group}: rdkafka"),
+        pytest.raises(CannotUndo, match=f"on west: {group}: rdkafka"),
     ):
         undone(flow.opened)
     undone(flow.opened)
@@ -146,7 +147,7 @@ def test_what_can_not_be_carried_back_is_named_first(east: Broker, west: Broker,
     takes(flow.opened, "switch_consumers")
     commit(west, group, {(flow.remote_topic, 0): 15})
     delete_records(east, flow.topic, 20)
-    with pytest.raises(CannotUndoMove, match=f"{group} in {flow.remote_topic}-0 at 15: .* deleted on the source"):
+    with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0 at 15: .* deleted on the source"):
         undone(flow.opened)
     assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
 
@@ -161,7 +162,7 @@ def test_groups_that_consume_on_the_source_again_are_named_first(east: Broker, w
     commit(west, group, {(flow.remote_topic, 0): 15})
     with (
         member(east, group, flow.topic),
-        pytest.raises(CannotUndoMove, match=f"on {flow.flow.source.alias}: {group}: rdkafka"),
+        pytest.raises(CannotUndo, match=f"on {flow.flow.source.alias}: {group}: rdkafka"),
     ):
         undone(flow.opened)
     assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
@@ -212,7 +213,7 @@ def test_it_is_too_late_once_producers_have_written_there(east: Broker, west: Br
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "switch_consumers", "switch_producers")
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
-    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+    with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
     assert owners_now(flow.opened).closed.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
@@ -238,7 +239,7 @@ def test_what_is_written_there_while_topics_are_open_is_found(east: Broker, west
         [open_, close] = undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons
         assert "a transaction is open" in open_ and f"--topic {flow.topic}" in close
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
-    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+    with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
@@ -257,7 +258,7 @@ def test_what_is_written_at_the_last_moment_keeps_topics_closed(
         real(*given, **named)
 
     monkeypatch.setattr(undoing, "reopen", written_meanwhile)
-    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+    with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
     assert owners_now(flow.opened).closed.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}

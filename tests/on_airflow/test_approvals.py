@@ -11,11 +11,9 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.airflow import dags
 from airmirror.config import parse
-from airmirror.on_airflow.dags.failback import DRAIN, LET_RETURN, MOVE, OPEN, SWITCH
-from airmirror.on_airflow.dags.migrate import GO, REVERSE, asking
 from airmirror.on_airflow.dags.operate import MayNotStart, NoSuchVerb, operate_dag
 from airmirror.on_airflow.dags.people import ApprovedStep
-from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO
+from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.tasks import runbooks
@@ -45,8 +43,9 @@ MOVED = {
     "reverse": True,
     "move": "shop",
 }
-MOVED |= {"fence_alone": False}
-BACK = {"topics": None, "leave": False, "accept_loss": False}
+MOVED |= {"fence": False, "takes": 7, "steps": None}
+BACK = {"topics": None, "leave": False, "accept": False}
+GO, REVERSE = "Do it", "reverse"
 
 
 def flow_of(more: str = "") -> Any:
@@ -155,9 +154,7 @@ def test_each_move_group_and_each_question_is_approved_by_itself(
     approvals: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, str]] = []
-    monkeypatch.setattr(
-        "airmirror.on_airflow.tasks.migrate.do", lambda _deployment, _flow, order, step: done.append((step, order.by))
-    )
+    monkeypatch.setattr(runbooks, "take", lambda asked, step, *_: done.append((step, asked.order.by)))
     tasks: dict[str, Any] = tasks_of(flow_of(), "migration")
     shop, stock = run_of(MOVED), run_of(MOVED | {"move": "stock"})
     answered(tasks, shop, asking("switch_consumers"), GO)
@@ -172,16 +169,16 @@ def test_each_move_group_and_each_question_is_approved_by_itself(
         tasks[UNDO].execute(answered(tasks, run_of(MOVED | {"verb": UNDO}), asking(UNDO), LEAVE))
     with pytest.raises(NotApproved):  # to lift the fence is not to take it back
         tasks[UNDO].execute(
-            answered(tasks, run_of(MOVED | {"verb": UNDO, "fence_alone": True}), asking(UNDO), GO)
+            answered(tasks, run_of(MOVED | {"verb": UNDO, "fence": True}), asking(UNDO), GO)
             | {"run_id": shop["run_id"]}
         )
 
 
 def test_the_answer_to_a_failback_s_plan_is_none_to_its_switch(approvals: str) -> None:
     tasks: dict[str, Any] = tasks_of(flow_of(), "failback")
-    context = answered(tasks, run_of(FORM | BACK | {"runbook": "failback"}), "plan", LET_RETURN)
-    for step in (DRAIN, CLOSE, MOVE, OPEN):
-        with pytest.raises(NotApproved, match=f"task 'failback.{SWITCH}'"):
+    context = answered(tasks, run_of(FORM | BACK | {"runbook": "failback"}), asking("return"), "Let records return")
+    for step in ("drain", "close", "move_groups", "open"):
+        with pytest.raises(NotApproved, match=r"task 'failback\.approve_drain'"):
             tasks[step].execute(context)
 
 
@@ -212,14 +209,15 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
     assert free == {
         ("migration.mirror", False),
         ("migration.check_groups", False),
-        ("migration.check_groups", True),
+        ("failback.rescue", False),
+        ("failback.rescue", True),
     }
     assert approved == {
         *(f"failover.{step}" for step in ("drain", "close", "judge", "move_groups", "undo")),
         *(f"failback.{step}" for step in ("return", "drain", "close", "move_groups", "open", "undo")),
         *(
             f"migration.{step}"
-            for step in ("mirror", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
+            for step in ("mirror", "check_groups", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
         ),
         "takeover.take_over",
         "carry_out",

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from airmirror.on_airflow.dags.migrate import GO, asking
+from airmirror.on_airflow.dags.runbooks import asking
 from airmirror_local.airflow_stack import USER
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_console import log_in
@@ -18,6 +18,7 @@ from support.groups import await_committed, commit, member
 from support.topics import assert_mirrored, produce
 
 expect.set_options(timeout=PATIENCE_MS)
+GO = "Do it"
 GROUP, REMOTE, DAG = "walked-billing", "walked.walked-orders", "operate.walked.west"
 
 

@@ -226,8 +226,8 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
     asking["operate"] = [
         "failover.approve_drain",
         "failover.approve_undo",
-        "failback.plan",
-        "failback.switch",
+        "failback.approve_return",
+        "failback.approve_drain",
         "takeover.plan",
     ]
     asking["operate"] += [

@@ -19,7 +19,6 @@ from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.flows.report_rows import Span
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks import failback
 from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, SlowPattern, _asked, compare, report
 from airmirror.on_airflow.tasks.runbooks import Asked, ask
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
@@ -86,8 +85,6 @@ def test_reports_of_a_flow_and_of_a_comparison(
 ) -> None:
     key, pages, name = Ed25519PrivateKey.generate(), list[Path](), flow.flow.name
     with pytest.raises(BadKey, match="no such connection"):  # before anything is done
-        failback.ask(place, name, None)  # type: ignore[arg-type]
-    with pytest.raises(BadKey, match="no such connection"):
         ask(Asked(place, name, FAILOVER, FailoverOrder()), "drain")
     with pytest.raises(BadKey, match="no such connection"):
         report(place, name, Span(), "run-0", pages.append)

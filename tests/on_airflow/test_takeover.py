@@ -36,8 +36,8 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(
     monkeypatch.setattr(takeover, "opened_flow", opened_flow)
     tasks, form = tasks_of(flow.flow, "takeover"), {"runbook": "takeover", "verb": "run"}
     asked = takeover.ask(deployment(), flow.flow.name)
-    assert "take over from MirrorMaker 2? 1 partition can go on, 0 can't" in asked.subject
-    assert f"| {flow.topic} | 0 | 59 | 70 | 10 | 0 |  |" in asked.body.replace("\\", "")
+    assert "1 partition can go on after MirrorMaker 2's copies, 0 can't" in asked.subject
+    assert f"| {flow.topic} | 0 | {flow.remote_topic} | 59 | 70 | 100 | 10 | 0 |" in asked.body.replace("\\", "")
     with pytest.raises(AirflowSkipException):
         tasks[RUN].execute(answered(tasks, run_of(form), PLAN, LEAVE))
     assert not flow.opened.ledger.last_segments()

@@ -20,12 +20,15 @@ from airmirror.flows import claims
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.errors import CannotUndo, NoSuchStep
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import is_whole, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 from airmirror.windows.errors import FlowBusy
 
-RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER,)
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)
 WORDS = ("--reason", "why", "--by", "ada")
 Site = Any
 
@@ -213,13 +216,14 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
     named: list[tuple[Any, int]] = [(book.plan, 3), (book.look, 3), (book.check, 2), (book.over, 2), (book.outcome, 3)]
     named += [(step.do, 3) for step in book.steps]
     named += [(step.asks.shows, 3) for step in book.steps if step.asks and step.asks.shows]
+    named += [(step.looks, 3) for step in book.steps if step.looks]
     named += [(book.rehearse, 3)] if book.rehearse else []
     named += [(book.undo.look, 2), (book.undo.do, 3)] if book.undo else []
     for function, given in named:
-        where = function.__qualname__
+        where, first = function.__qualname__, getattr(function, "first", ())
         if ":" in where:
             module, name = where.split(":")
             function = getattr(importlib.import_module(f"airmirror.runbooks.{module}"), name)
-        signature(function).bind(*range(given))
+        signature(function).bind(*first, *range(given))
     names = [step.name for step in book.steps]
     assert len(set(names)) == len(names) and set(book.reported) <= set(names)

@@ -6,13 +6,16 @@ from pathlib import Path
 from uuid import uuid4
 
 from airmirror.flows.prepare import Opened
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.chosen import Move, chosen_move
-from airmirror.runbooks.migration.order import MoveOrder, Step, usual
-from airmirror.runbooks.migration.steps import do_step
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep, usual
+from airmirror.runbooks.migration.runbook import MIGRATION
+from airmirror.runbooks.run import run
+from airmirror.runbooks.runbook import Progress
 from support.flows import Mirror, mirror
 from support.topics import Cluster, create_topic
 
-ORDER = MoveOrder("shop", "moving day", "ada", 0.0)
+ORDER = MoveOrder(move="shop", reason="moving day", by="ada", wait=0.0)
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
@@ -30,10 +33,13 @@ def moving(
     return mirror(east, west, directory, topic=topic, settings=lines), stays
 
 
-def takes(opened: Opened, *steps: Step, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:
+def takes(opened: Opened, *steps: MoveStep, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:
     """Take these steps; what they said. ``reverse``: the flow in the opposite direction."""
     wanted = steps or (*usual(reverse=reverse is not None), "finish")
-    return [line for step in wanted for line in do_step(opened, order, step, reverse=reverse)]
+    lines: list[str] = []
+    for step in wanted:
+        run(MIGRATION, Pair(opened, reverse), order, (step,), Progress(line=lines.append))
+    return lines
 
 
 def move_of(opened: Opened) -> Move:

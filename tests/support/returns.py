@@ -13,18 +13,22 @@ from airmirror.config import parse
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, caught_up, prepare
-from airmirror.ledger import Ledger
+from airmirror.ledger import GroupOffset, Ledger
 from airmirror.naming import DefaultReplicationPolicy
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.outcome import FailbackOutcome, outcome_of
 from airmirror.runbooks.failback.pair import Pair
-from airmirror.runbooks.failback.steps import Done, FailbackOrder, fail_back
+from airmirror.runbooks.failback.runbook import FAILBACK
+from airmirror.runbooks.run import run
 from airmirror.topics.names import select
+from airmirror.windows.continuing import Continuation
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process
 from support.topics import Record, create_topic, produce, read_all
 
-ORDER = FailbackOrder("east is back, INC-7", "ada", wait=30.0)
+ORDER = FailbackOrder(reason="east is back, INC-7", by="ada", wait=30.0)
 THERE, BACK = "east->west", "west->east"
 
 
@@ -46,6 +50,16 @@ POLICIES = {
     "identity": "IdentityReplicationPolicy",
     "own": "support.returns:Suffixed",
 }
+
+
+@dataclass(frozen=True)
+class Done:
+    """Where partitions began to return, what became of groups, what was accounted for, and the seconds that it took."""
+
+    begun: list[Continuation]
+    groups: list[GroupOffset]
+    continued: list[Continuation]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,13 @@ class Both:
         return result
 
     def fail_back(self, **order: object) -> Done:
-        return fail_back(self.pair, replace(ORDER, **order))  # type: ignore[arg-type]
+        """All steps, whatever is over by now."""
+        names = [step.name for step in FAILBACK.steps if not step.apart]
+        ran = run(FAILBACK, self.pair, replace(ORDER, **order), names)  # type: ignore[arg-type]
+        return Done(ran.gave["return"], ran.gave["move_groups"], ran.gave["open"], ran.seconds)
+
+    def outcome(self, order: FailbackOrder, done: Done) -> FailbackOutcome:
+        return outcome_of(self.pair, order, done.groups, done.seconds)
 
     def elsewhere(self, directory: Path) -> Both:
         """The same of another deployment, whose ledger has seen nothing."""

@@ -10,14 +10,12 @@ import typer
 from airmirror import __version__
 from airmirror.cli.compare import compare
 from airmirror.cli.config import config
-from airmirror.cli.failback import failback_commands
 from airmirror.cli.flow import flow_commands
 from airmirror.cli.groups import group_commands
 from airmirror.cli.handback import handback
 from airmirror.cli.heartbeat import heartbeat
 from airmirror.cli.hold import hold_commands
 from airmirror.cli.ledger import ledger_commands
-from airmirror.cli.migration import migration_commands
 from airmirror.cli.options import console
 from airmirror.cli.plan import plan
 from airmirror.cli.report import report_commands
@@ -25,11 +23,13 @@ from airmirror.cli.reset import reset
 from airmirror.cli.run_window import run_window
 from airmirror.cli.runbooks import commands_of
 from airmirror.cli.status import status
-from airmirror.cli.takeover import takeover_commands
 from airmirror.cli.topics import topics
 from airmirror.cli.translate import translate
 from airmirror.cli.verify import verify
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.runbook import MIGRATION
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
 DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
@@ -50,12 +50,12 @@ app.command("compare", rich_help_panel=PROVE)(compare)
 app.add_typer(report_commands, name="report", rich_help_panel=PROVE)
 app.add_typer(hold_commands, name="hold", rich_help_panel=DECIDE)
 app.command("reset", rich_help_panel=DECIDE)(reset)
-app.add_typer(takeover_commands, name="takeover", rich_help_panel=MOVE)
+app.add_typer(commands_of(TAKEOVER), name="takeover", rich_help_panel=MOVE)
 app.command("handback", rich_help_panel=MOVE)(handback)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
 app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)
-app.add_typer(failback_commands, name="failback", rich_help_panel=MOVE)
-app.add_typer(migration_commands, name="migration", rich_help_panel=MOVE)
+app.add_typer(commands_of(FAILBACK), name="failback", rich_help_panel=MOVE)
+app.add_typer(commands_of(MIGRATION), name="migration", rich_help_panel=MOVE)
 app.add_typer(group_commands, name="groups", rich_help_panel=LOOK)
 app.command("translate", rich_help_panel=LOOK)(translate)
 app.command("heartbeat", rich_help_panel=COPY)(heartbeat)

@@ -1,10 +1,10 @@
-"""Documents on the terminal: tables, a line for each finding, the whole in a sentence; and undone moves."""
+"""Documents on the terminal: tables, a line for each finding, the whole in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.console import RenderableType
@@ -16,9 +16,6 @@ from airmirror.report.document import Document, Finding, Row, column_title
 from airmirror.report.files import write_document
 from airmirror.report.page import value_told
 from airmirror.report.signing import Signer
-
-if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.runbooks.moving import PutBack
 
 # An answer that says nothing but the question again is left out, so that the lines that matter stand out.
 ANSWERS = frozenset(
@@ -35,24 +32,6 @@ def finding_lines(findings: Iterable[Finding]) -> list[Text]:
 def _said(found: Finding) -> str:
     evidence = "" if found.evidence in ANSWERS else f": {found.evidence}"
     return found.what + evidence + (f"; {found.way_out}" if found.way_out else "")
-
-
-def show_put_back(flow: str, groups: Sequence[PutBack], reasons: Sequence[str], done: bool) -> None:
-    """Show the groups that are put back where they stood, and why they can't be."""
-    rows: list[list[Cell]] = [
-        [
-            each.move.group,
-            each.move.topic,
-            each.move.partition,
-            each.now,
-            None if each.move.before < 0 else each.move.before,
-        ]
-        for each in groups
-    ]
-    numbers = ("partition", "stood at" if done else "stands at", "goes back to")
-    show(console, table(f"{flow}: groups", ("group", "topic", *numbers), rows, right=numbers, empty="none was moved"))
-    for each in reasons:
-        show(console, line("stop", each, BAD))
 
 
 def report_base(chosen: Path | None, what: str, flow: str, ended_ms: int) -> Path:

@@ -76,7 +76,8 @@ def _add(
 
 def _parameter(given: OrderOption) -> Parameter:
     kind: Any = list[str] | None if given.type is tuple else given.type
-    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help)]
+    least, most = given.within
+    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help, min=least, max=most)]
     default = NEEDED if given.is_required else None if given.type is tuple else given.default
     return Parameter(given.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
@@ -110,7 +111,7 @@ def _run(
     yes: bool,
     **values: Any,
 ) -> None:
-    from airmirror.runbooks.run import chosen, is_whole, run
+    from airmirror.runbooks.run import chosen, is_whole, look, run
 
     order, only, signs = _order(runbook, values), tuple(step or ()), signer_of(key)
     said: list[dict[str, str]] = []
@@ -131,8 +132,7 @@ def _run(
             if not over and is_whole(runbook, flow, order, ran):
                 made = runbook.outcome(site, order, ran)
         elif not (over := "" if only else runbook.over(site, order)):
-            runbook.check(site, order)
-            made = runbook.look(site, order, progress)
+            made = look(runbook, site, order, only, progress)
     if made is None:
         _end_steps(flow.name, over or f"Done: {', '.join(steps)}", said, given.as_json)
     elif yes:

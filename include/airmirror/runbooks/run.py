@@ -9,6 +9,7 @@ from typing import Any
 from airmirror.config import Flow
 from airmirror.flows.claims import when_free
 from airmirror.flows.holds import check_decision
+from airmirror.report.document import Document
 from airmirror.runbooks.errors import NoSuchStep
 from airmirror.runbooks.runbook import SILENT, O, Progress, Ran, Runbook, S, Step
 
@@ -29,6 +30,16 @@ def run(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), pro
         progress.phase(step.does)
         gave[step.name] = when_free(site.flow, lambda step=step: step.do(site, order, progress), progress.phase)  # type: ignore[misc]
     return Ran(gave, time.monotonic() - begun)
+
+
+def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Document:
+    """What a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
+    if only:
+        first = chosen(runbook, site.flow, order, only)[0]
+        shows = first.looks or (first.asks and first.asks.shows) or runbook.look
+        return shows(site, order, progress)
+    runbook.check(site, order)
+    return runbook.look(site, order, progress)
 
 
 def chosen(runbook: Runbook[S, O], flow: Flow, order: O, only: Sequence[str] = ()) -> list[Step[S, O]]:

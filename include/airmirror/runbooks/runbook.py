@@ -49,7 +49,8 @@ class OrderOption:
     """An option of an order, for ``verbs``. ``type``: bool, str, float, a Literal of texts, or tuple for any number of texts.
 
     ``flag``: its name on the command line, without dashes; ``title``: in a form. ``is_required``: whoever runs it must choose;
-    ``default`` is then only a proposal. ``is_asked``: forms ask for it too; else it is the command's alone.
+    ``default`` is then only a proposal. ``is_asked``: forms ask for it too; else it is the command's alone. ``within``: the least
+    and the most that a number may be.
     """
 
     name: str
@@ -61,6 +62,7 @@ class OrderOption:
     verbs: tuple[Verb, ...]
     is_required: bool
     is_asked: bool
+    within: tuple[float | None, float | None]
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -77,10 +79,13 @@ def option(
     verbs: tuple[Verb, ...] = ("run",),
     is_required: bool = False,
     is_asked: bool = True,
+    within: tuple[float | None, float | None] = (None, None),
 ) -> Any:
     """A dataclass field of an order that commands and forms offer."""
     metadata = {"help": help, "title": title, "flag": flag, "verbs": verbs}
-    return field(default=default, metadata=metadata | {"is_required": is_required, "is_asked": is_asked})
+    return field(
+        default=default, metadata=metadata | {"is_required": is_required, "is_asked": is_asked, "within": within}
+    )
 
 
 def options_of(order: type[Order], verb: Verb) -> list[OrderOption]:
@@ -129,13 +134,15 @@ class Asking(Generic[S, O]):
 @dataclass(frozen=True)
 class Step(Generic[S, O]):
     """A step. It reads again what is so now and does what is left, so that it can be done again; what it returns is for the
-    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it, or that a person approves."""
+    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it, or where people approve it by
+    its own question. ``looks``: what it would do, for a dry run of it alone; None: as its question, else ``Runbook.look``."""
 
     name: str
     does: str
     do: Callable[[S, O, Progress], Any]
     asks: Asking[S, O] | None = None
     apart: bool = False
+    looks: Callable[[S, O, Progress], Document] | None = None
 
 
 @dataclass(frozen=True)
@@ -192,12 +199,13 @@ class Ran:
     over: str = ""
 
 
-def later(where: str) -> Callable[..., Any]:
-    """The function ``module:name`` of this room, loaded when it is called."""
+def later(where: str, *first: str) -> Callable[..., Any]:
+    """The function ``module:name`` of this room, loaded when it is called; ``first``: what it is given first."""
     module, name = where.split(":")
 
     def call(*given: Any, **named: Any) -> Any:
-        return getattr(importlib.import_module(f"airmirror.runbooks.{module}"), name)(*given, **named)
+        return getattr(importlib.import_module(f"airmirror.runbooks.{module}"), name)(*first, *given, **named)
 
     call.__qualname__ = where
+    vars(call)["first"] = first
     return call

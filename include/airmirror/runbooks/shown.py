@@ -1,11 +1,13 @@
-"""The parts of documents that several runbooks show: an undo, and the groups that it puts back."""
+"""The parts of documents that several runbooks show: an undo, the groups that it puts back, differences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.moving import PutBack
+from airmirror.topics.drift import Drift
 
 
 def put_back_section(groups: Sequence[PutBack]) -> Section:
@@ -35,3 +37,8 @@ def shown_undo(runbook: str, flow: str, headline: str, reasons: Sequence[str], s
         sections=sections,
         findings=[Finding("stop", "it can be undone", each) for each in reasons],
     )
+
+
+def differences(drift: Sequence[Drift]) -> Section:
+    """Configs and ACLs of the target that differ; of every plan."""
+    return Section("differences", [asdict(each) for each in drift], "Differences", "Of topics, configs and ACLs.")

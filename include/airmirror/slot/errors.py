@@ -69,7 +69,7 @@ def ways_out(error: PartitionError, *ways: tuple[str, ...]) -> str:
 
 def take_over_command(error: PartitionError) -> str:
     """The way on after records that MirrorMaker 2 has copied meanwhile."""
-    return f"stop it, and continue after its copies: {command('takeover', 'run', '--yes', flow=error.flow)}"
+    return f"stop it, and continue after its copies: {command('takeover', 'run', '--reason', '…', '--yes', flow=error.flow)}"
 
 
 def seen(writer: str) -> str:

@@ -32,7 +32,7 @@ class MirrorMakerBeside(AirmirrorError):
     writers: tuple[str, ...]
 
     def __str__(self) -> str:
-        take_over = command("takeover", "run", "--yes", flow=self.flow)
+        take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
             f"flow {self.flow!r}: MirrorMaker 2 runs, and this first window would write to its topics too: nothing was written. "
             f"Take over from it: {take_over} waits until it is stopped\n{listed(self.writers)}"

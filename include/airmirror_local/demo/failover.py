@@ -20,17 +20,20 @@ from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.errors import counted
 from airmirror.flows.prepare import caught_up, open_flow
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.outcome import outcome_of as outcome_of_failback
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.plan import failback_plan
-from airmirror.runbooks.failback.rescue import RescueOrder, rescue
-from airmirror.runbooks.failback.steps import Done, FailbackOrder, fail_back, return_step
+from airmirror.runbooks.failback.rescue import rescue
+from airmirror.runbooks.failback.runbook import FAILBACK
+from airmirror.runbooks.failback.steps import return_step
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.moving import GroupsActive
 from airmirror.runbooks.run import run
+from airmirror.runbooks.runbook import Ran
 from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.demo.shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror_local.stack import FLOW
@@ -38,6 +41,7 @@ from airmirror_local.stack import FLOW
 BACK = "west->east"
 WHY, WHO = "east burns", "demo"
 WAIT_SECONDS, MEMBERS_SECONDS = 300.0, 3.0
+BACK = FailbackOrder(reason=WHY, by=WHO, wait=WAIT_SECONDS)
 MOST_NAMED = 3
 KILLED = "checkout.east"  # the transactional id of a producer of the shop
 CONFIGURATION = """
@@ -123,7 +127,7 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
             Producer({"bootstrap.servers": east.bootstrap, "transactional.id": KILLED}).init_transactions(WAIT_SECONDS)
         _rescue(console, step, pair)
         with step("what was written on west returns, while the shop is open"):
-            return_step(pair, FailbackOrder(WHY, WHO))
+            return_step(pair, BACK)
             windows(caught_up(pair.reverse), seconds)
         with step("the shop closes on west, and is failed back"):
             shop.close()
@@ -132,7 +136,8 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
             done = _fail_back(pair)
             course.failback_seconds = done.seconds
             course.returned = sum(
-                each.records for each in outcome_of_failback(pair, FailbackOrder(WHY, WHO), done).returned
+                each.records
+                for each in outcome_of_failback(pair, BACK, done.gave["move_groups"], done.seconds).returned
             )
         with step(f"the shop is open on east again, for {seconds} s"):
             before = len(shop.acknowledged())
@@ -158,12 +163,12 @@ def _fail_over(pair: Pair, course: FailoverRun) -> FailoverOutcome:
     return outcome_of(pair.forward, order, ran.gave["judge"], ran.gave["move_groups"], ran.seconds)
 
 
-def _fail_back(pair: Pair) -> Done:
+def _fail_back(pair: Pair) -> Ran:
     """All steps; again, as long as consumers that were killed with east count as members of their groups there."""
     until = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            return fail_back(pair, FailbackOrder(WHY, WHO, wait=WAIT_SECONDS))
+            return run(FAILBACK, pair, BACK)
         except GroupsActive:
             if time.monotonic() > until:
                 raise
@@ -182,7 +187,7 @@ def _rescue(console: Console, step: Step, pair: Pair) -> None:
         plan = failback_plan(pair.forward)
     show(console, *finding_lines(plan.findings), f"  {plan.headline}")
     with step("what never crossed is rescued"):
-        _, plan = rescue(pair.forward, RescueOrder(WHY, WHO))
+        _, plan = rescue(pair.forward, BACK)
     show(console, f"  {plan.headline}")
 
 

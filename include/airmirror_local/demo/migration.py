@@ -18,9 +18,10 @@ from airmirror.flows.prepare import caught_up, open_flow
 from airmirror.runbooks.draining import SourceNotQuiet
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.chosen import chosen_move
-from airmirror.runbooks.migration.order import MoveOrder, Step
-from airmirror.runbooks.migration.steps import do_step
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep
+from airmirror.runbooks.migration.steps import take
 from airmirror.runbooks.migration.undo import undo_move
+from airmirror.runbooks.runbook import Progress
 from airmirror_local.demo.frame import Step as DemoStep
 from airmirror_local.demo.frame import prove, start_clusters
 from airmirror_local.demo.shop import (
@@ -165,7 +166,7 @@ def _move(
     _take(console, pair, "reverse")
     with step("producers that do not stop are named"):
         try:
-            list(do_step(pair.forward, _order(SOON_SECONDS), "switch_producers", reverse=pair.reverse))
+            take("switch_producers", pair, _order(SOON_SECONDS))
         except SourceNotQuiet as error:
             course.named = error.reasons
     show(console, *(f"  {each}" for each in course.named))
@@ -176,15 +177,14 @@ def _move(
     course.moved_seconds = time.monotonic() - begun
 
 
-def _take(console: Console, pair: Pair, step: Step) -> None:
+def _take(console: Console, pair: Pair, step: MoveStep) -> None:
     """Take a step, and show what came of it."""
     order = _order(SOON_SECONDS if step == "switch_consumers" else WAIT_SECONDS)
-    for text in do_step(caught_up(pair.forward), order, step, reverse=pair.reverse):
-        show(console, line(step, text, GOOD))
+    take(step, pair, order, Progress(line=lambda text: show(console, line(step, text, GOOD))))
 
 
 def _order(wait: float) -> MoveOrder:
-    return MoveOrder(MOVE, "moving day", "demo", wait)
+    return MoveOrder(move=MOVE, reason="moving day", by="demo", wait=wait)
 
 
 def _nothing(_phase: str) -> None:

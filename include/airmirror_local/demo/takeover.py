@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from airmirror.cli.plans import show_document
 from airmirror.cli.steps import steps
-from airmirror.cli.tables import Cell, show, table
-from airmirror.cli.takeover import shown_plan
+from airmirror.cli.tables import Cell, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
@@ -29,6 +29,7 @@ from airmirror.runbooks.takeover.copies import Continued, take_over_copies
 from airmirror.runbooks.takeover.handback import positions
 from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_handback
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
+from airmirror.runbooks.takeover.shown import shown_plan
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror_local.brokers import Broker
 from airmirror_local.demo.frame import Step, prove, start_clusters
@@ -130,7 +131,7 @@ def _there_and_back(
         with mirrormaker.copying(MORE):
             course.plan = takeover_plan(opened)
             mirrormaker.kill()
-    show(console, *shown_plan(course.plan))
+    show_document(shown_plan(course.plan))
     with step("it is killed: airmirror takeover waits until it is gone"):
         _take_over(opened, course)
     with step(f"windows copy and verify what arrives, for {seconds} s"):

@@ -13,11 +13,11 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.failback import failback_fields, failback_tasks
-from airmirror.on_airflow.dags.migrate import migration_fields, migration_tasks
 from airmirror.on_airflow.dags.runbooks import PLAN, AnyRunbook, TakeStep, fields_of, order_of, tasks_of, told
 from airmirror.on_airflow.dags.takeover import takeover_tasks
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.runbook import MIGRATION
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -47,29 +47,6 @@ def book_of(runbook: AnyRunbook) -> Book:
     return Book(partial(tasks_of, runbook), partial(fields_of, runbook), told(runbook), runbook)
 
 
-FAILBACK = Book(
-    failback_tasks,
-    failback_fields,
-    """Fails back to {source}, as `airmirror failback run` does. `plan` shows what diverged, and asks. `return`: what was
-written on {target} since returns to {source} by windows of `{opposite}`, and what comes: let its DAG run. Applications go on.
-`switch` asks again. When you have approved, **stop the applications on {target}**. `drain` waits until nobody writes there,
-copies and verifies the rest, and asks whether every group is exact. `close` ends the return; `move_groups` moves consumer
-groups to their positions on {source}. `open` opens {flow} again, its segments intact, and writes the report. Start your
-applications. *undo* ends a failback that is not over: nothing returns any more, and {flow} stays closed.""",
-)
-MIGRATION = Book(
-    migration_tasks,
-    migration_fields,
-    """*plan*: what a migration of all topics would meet, as `airmirror migration plan` (docs/migration.md); nothing is
-written. *run* moves a move group to {target}, consumers first, as `airmirror migration run` does. `mirror`: topics, configs
-and ACLs are on {target}, and all that {source} has is verified there; where it creates ACLs and quotas (`sync.topic.acls.mode
-= migrate`), it names them and asks before. `check_groups`: every consumer group goes on at the very next record.
-`switch_consumers`, when you have approved: **stop the consumers on {source}**. `reverse`, if the form wants it, looks whether
-the flow back can begin. `switch_producers`, when you have approved: **stop the producers on {source}**. `finish`, when you
-have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted. *undo* goes back: possible until
-producers have written on {target}, and with the flow back also afterwards. Without it the way back is then *failback*; where
-a fence stands, after an *undo* of the fence alone.""",
-)
 TAKEOVER = Book(
     takeover_tasks,
     lambda _: {},
@@ -127,12 +104,12 @@ class ChooseRunbook(Choose):
         runbook = RUNBOOKS[name].runbook
         if runbook is None or verb != "run":
             return {f"{name}.{PLAN}"} if runbook and given["dry_run"] else {*self.choices[f"{name} {verb}"]}
-        from airmirror.runbooks.run import chosen
+        from airmirror.on_airflow.tasks.runbooks import steps_of
 
-        steps = chosen(runbook, self.flow, order_of(runbook, context), tuple(given["steps"] or ()))
+        steps = steps_of(runbook, self.flow, order_of(runbook, context), given["steps"] or ())
         if given["dry_run"]:
             return {f"{name}.{PLAN}"}
-        taken = [self.dag.get_task(f"{name}.{step.name}") for step in steps]
+        taken = [self.dag.get_task(f"{name}.{step}") for step in steps]
         asked = {f"{name}.{task.asked}" for task in taken if isinstance(task, TakeStep) and task.asked}
         return asked | {task.task_id for task in taken}
 
@@ -143,7 +120,7 @@ class ChooseRunbook(Choose):
             raise MayNotStart(self.flow.name, book, user)
 
 
-RUNBOOKS = {"failover": book_of(FAILOVER), "failback": FAILBACK, "migration": MIGRATION, "takeover": TAKEOVER}
+RUNBOOKS = {each.name: book_of(each) for each in (FAILOVER, FAILBACK, MIGRATION)} | {"takeover": TAKEOVER}
 
 
 def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:

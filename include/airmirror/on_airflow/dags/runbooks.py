@@ -46,7 +46,7 @@ class ShowPlan(RunbookOperator):
 
         given, show = context["params"], partial(setattr, self, "page")
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
-        plan(asked, given["verb"], window_id(context), show)
+        plan(asked, given["verb"], given["steps"] or (), window_id(context), show)
 
 
 class AskToTake(AsksPeople):
@@ -131,9 +131,10 @@ def order_of(runbook: AnyRunbook, context: Context, by: str = "") -> Order:
     """The order of the trigger form."""
     given = context["params"]
     options = {each.name: each for verb in VERBS for each in runbook.options(verb) if each.is_asked}
-    values: dict[str, Any] = {
-        name: tuple(given[name] or ()) if each.type is tuple else given[name] for name, each in options.items()
-    }
+    values: dict[str, Any] = {}
+    for name, each in options.items():
+        value = given.get(name)
+        values[name] = each.default if value is None else tuple(value) if each.type is tuple else value
     if "wait" in {each.name for each in fields(runbook.order)}:
         values["wait"] = WAIT_SECONDS
     order: Order = runbook.order(reason=given["reason"], by=by, **values)
@@ -144,6 +145,8 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
     """Make a runbook's tasks in the group that is open; those of each verb."""
     always: dict[str, Any] = {"flow": flow.name, "runbook": runbook, "execution_timeout": LONGEST}
     ShowPlan(task_id=PLAN, **always)
+    if _moves(runbook) and not flow.moves:
+        return {"plan": (PLAN,)}
     found, asked, yes = dict[str, tuple[str, ...]](plan=(PLAN,)), "", ""
     before = list[AskToTake | TakeStep]()
     for step in runbook.steps:
@@ -179,18 +182,25 @@ def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str) -> AskToTa
 
 def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
     """What the form asks for."""
-    return {each.name: _field(each, flow) for verb in VERBS for each in runbook.options(verb) if each.is_asked}
+    verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
+    return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
+
+
+def _moves(runbook: AnyRunbook) -> bool:
+    """Return whether an order is for one of the flow's move groups."""
+    return any(each.name == "move" for each in runbook.options("run"))
 
 
 def _field(option: OrderOption, flow: Flow) -> Param:
     about: dict[str, Any] = {"title": option.title, "description_md": option.help}
     if option.name == "move":
         names = [each.name for each in flow.moves]
-        return Param(names[0] if names else None, type=["null", "string"], enum=[None, *names], **about)
+        return Param(names[0], type="string", enum=names, **about)
     if option.choices:
         return Param(option.default, type="string", enum=[*option.choices], **about)
     if option.type is tuple:
         return Param(None, type=["null", "array"], items={"type": "string"}, **about)
+    about |= {name: most for name, most in zip(("minimum", "maximum"), option.within, strict=True) if most is not None}
     kind = {bool: "boolean", str: "string", float: "number", int: "integer"}[option.type]
     return Param(option.default, type=kind, **about)
 

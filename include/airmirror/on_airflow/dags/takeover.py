@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.replicate import dag_id as replicate_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import dag_is_paused
+from airmirror.runbooks.takeover.order import TakeoverOrder
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -44,7 +44,8 @@ class TakeOver(ApprovedStep):
         from airmirror.on_airflow.tasks.takeover import take_over
 
         by = self.approved(context, PLAN, TAKE_OVER).by
-        take_over(deployment(), self.flow, window_id(context, "takeover"), by, WAIT_SECONDS, selection)
+        order = TakeoverOrder(reason="approved in Airflow", by=by, wait=WAIT_SECONDS)
+        take_over(deployment(), self.flow, order, selection)
 
 
 class FirstWindow(TriggerDagRunOperator):

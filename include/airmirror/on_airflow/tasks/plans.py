@@ -1,9 +1,9 @@
-"""Documents in Airflow: findings in the log, groups that an undo puts back, pages that are kept. Loaded in tasks only."""
+"""Documents in Airflow: findings in the log, pages that are kept. Loaded in tasks only."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from airflow.sdk import BaseHook
@@ -14,13 +14,9 @@ from airmirror.report.document import Document, Finding
 from airmirror.report.errors import BadKey
 from airmirror.report.files import write_document
 from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
-from airmirror.report.markdown import escape
 from airmirror.report.signing import Signer, signer_of_pem
-from airmirror.runbooks.moving import PutBack
 
 log = logging.getLogger(__name__)
-
-MOST_SHOWN = 100  # partitions, or positions of groups, of one question
 
 
 def log_findings(findings: Iterable[Finding]) -> None:
@@ -28,16 +24,6 @@ def log_findings(findings: Iterable[Finding]) -> None:
     for each in findings:
         level = logging.INFO if each.level == "ok" else logging.WARNING
         log.log(level, "%s %s: %s; %s", each.level, each.what, each.evidence, each.way_out)
-
-
-def put_back_lines(groups: Sequence[PutBack]) -> list[str]:
-    """Return a table of the positions that an undo puts back, as Markdown. Every text that is not ours is escaped."""
-    lines = ["", "| group | topic | stands at | goes back to |", "|---|---|---|---|"]
-    for each in groups[:MOST_SHOWN]:
-        back = "no position" if each.move.before < 0 else f"{each.move.before:,}"
-        topic = f"{escape(each.move.topic)}-{each.move.partition}"
-        lines.append(f"| {escape(each.move.group)} | {topic} | {each.now:,} | {back} |")
-    return [*lines, f"\n{len(groups):,} positions in all."]
 
 
 def keep_document(

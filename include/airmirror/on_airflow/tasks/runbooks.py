@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
@@ -20,7 +21,7 @@ from airmirror.on_airflow.tasks.window import opened_flow
 from airmirror.report.document import Document
 from airmirror.report.markdown import body
 from airmirror.runbooks.errors import CannotUndo, Incomplete
-from airmirror.runbooks.run import chosen, is_whole, rest, run
+from airmirror.runbooks.run import chosen, is_whole, look, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Runbook
 
 log = logging.getLogger(__name__)
@@ -77,17 +78,20 @@ class NothingToUndo(AirmirrorError):
         return f"flow {self.flow!r}: there is nothing of a {self.runbook} to undo; {plan} shows how things are"
 
 
-def plan(asked: Asked, verb: str, run_id: str, show: Show) -> None:
-    """Write what the verb would do as a page and a JSON; ``show`` hears of the page. Raises what looking and checking raise."""
+def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
+    """Write what the verb would do as a page and a JSON; ``show`` hears of the page. ``named``: as ``take`` has them.
+
+    Raises what looking and checking raise."""
     runbook, order = asked.runbook, asked.order
     if verb == "plan":
         with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
             made = runbook.plan(opened, order, PROGRESS)
     else:
         with asked.opened() as site:
-            made = _undo_of(asked, site) if verb == "undo" else _looked(asked, site)
+            is_undo = verb == "undo"
+            made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
     keep_document(asked.deployment, f"plans/{runbook.name}", asked.flow, run_id, made, show)
-    log_findings(made.findings)
+    log_findings(each for each in made.findings if each.level != "ok")
     log.info("%s", made.headline)
 
 
@@ -103,7 +107,7 @@ def ask(asked: Asked, step: str) -> Question:
     with asked.opened() as site:
         if why := runbook.over(site, order):
             raise NothingLeft(asked.flow, runbook.name, why)
-        found = _looked(asked, site) if asks.shows is None else asks.shows(site, order, PROGRESS)
+        found = look(runbook, site, order, (), PROGRESS) if asks.shows is None else asks.shows(site, order, PROGRESS)
         first = asks.text(site.flow, order)
     log_findings(found.findings)
     return Question(f"{asked.title} {found.headline}", body(replace(found, reason=order.reason), first))
@@ -117,11 +121,10 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
     """
     runbook, order = asked.runbook, asked.order
     with asked.opened() as site:
-        steps = [each.name for each in chosen(runbook, site.flow, order, tuple(named))]
-        if step not in steps:
+        if step not in steps_of(runbook, site.flow, order, named):
             log.info("The run does not take this step.")
             return
-        is_last = not named and step == steps[-1]
+        is_last = not named and step == chosen(runbook, site.flow, order)[-1].name
         only = rest(runbook, site.flow, order, step) if is_last else [step]
         ran = run(runbook, site, order, only, PROGRESS)
         if not is_last or not is_whole(runbook, site.flow, order, ran):
@@ -135,6 +138,15 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
     log.info("%s", made.headline)
     if not made.is_good:
         raise Incomplete(asked.flow, made.headline)
+
+
+def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collection[str]) -> list[str]:
+    """The steps of a run: those that are named, else the usual ones, and those after them that people are asked for. Raises
+    NoSuchStep."""
+    steps = [each.name for each in chosen(runbook, flow, order, tuple(named))]
+    last = [each.name for each in runbook.steps].index(steps[-1])
+    more = [] if named else [each.name for each in runbook.steps[last + 1 :] if each.apart and each.asks]
+    return steps + more
 
 
 def ask_undo(asked: Asked) -> Question:
@@ -161,12 +173,6 @@ def take_back(asked: Asked) -> None:
     with asked.opened() as site:
         found = when_free(site.flow, lambda: undo.do(site, asked.order, PROGRESS), phase)
     log.info("%s", found.headline)
-
-
-def _looked(asked: Asked, site: Any) -> Document:
-    """The document of what an order would do. Raises what refuses it."""
-    asked.runbook.check(site, asked.order)
-    return asked.runbook.look(site, asked.order, PROGRESS)
 
 
 def _undo_of(asked: Asked, site: Any) -> Document:

@@ -14,7 +14,8 @@ from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.closing import overtaking
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
-from airmirror.runbooks.failback.pair import CLAIMS, ReturnOrder, claim_name
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import CLAIMS, claim_name
 from airmirror.windows import resetting
 from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.judging import judge_unverified
@@ -45,7 +46,7 @@ def accepting(flow: str) -> str:
     return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and goes on"
 
 
-def settle(forward: Opened, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
     """Prove all that crossed of ``topics`` of the source, but what differs, which is accepted. Raises ReturnDiffers, FlowBusy,
     SlotFenced, or a cluster's error."""
     with (
@@ -58,7 +59,11 @@ def settle(forward: Opened, topics: Collection[str], order: ReturnOrder, tell: T
 
 
 def prove(
-    mirror: Mirror, granted: GrantedClaim, topics: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None
+    mirror: Mirror,
+    granted: GrantedClaim,
+    topics: Collection[str],
+    order: FailbackOrder,
+    tell: Tell = lambda phase: None,
 ) -> None:
     """Judge what no gate has let pass yet, under the flow's claim; where the order accepts it, without what differs.
 

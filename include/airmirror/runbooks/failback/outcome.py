@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airmirror.ledger import GroupOffset
 from airmirror.report.document import now_ms
 from airmirror.runbooks.failback.account import Returned, returned
 from airmirror.runbooks.failback.differing import accepted
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import CLAIMS, Pair
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
-from airmirror.runbooks.failback.steps import Done, FailbackOrder
 from airmirror.wire.owners import OrderScope
 from airmirror.wire.segments import ResetRecord
 from airmirror.wire.switches import GroupMove
@@ -37,8 +39,8 @@ class FailbackOutcome:
         return not self.left and not self.accepted and not any(each.behind for each in self.returned)
 
 
-def outcome_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackOutcome:
-    """Look at both clusters after the last step."""
+def outcome_of(pair: Pair, order: FailbackOrder, groups: Sequence[GroupOffset], seconds: float) -> FailbackOutcome:
+    """Look at both clusters after the last step. ``groups``: what became of each position."""
     now = pair.now()
     owners = now.forward.ledger.owners()
 
@@ -53,10 +55,10 @@ def outcome_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackOutcome:
     return FailbackOutcome(
         order=order,
         ended_ms=now_ms(),
-        seconds=done.seconds,
+        seconds=seconds,
         plan=failback_plan(now.forward),
         returned=tuple(filter(ordered, returned(now.forward))),
         moves=tuple(each for each in moves if each.window.startswith(CLAIMS) and ordered(each)),
-        left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
+        left=tuple((row.group, row.topic, row.partition, row.reason) for row in groups if row.reason),
         accepted=tuple(filter(ordered, accepted(now.forward))),
     )

@@ -1,18 +1,17 @@
-"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return.
-
-And the order to let them return.
-"""
+"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
+from airmirror.runbooks.runbook import OpenFlow
 from airmirror.topics.names import policy_of
 
 CLAIMS = "return-"  # what the names of all claims of a return begin with
@@ -52,10 +51,22 @@ class NothingReturns(AirmirrorError):
 
 @dataclass(frozen=True)
 class Pair:
-    """``forward`` was failed over; ``reverse`` leads from its target to its source."""
+    """``forward`` was failed over; ``back`` leads from its target to its source, None: it is not enabled."""
 
     forward: Opened
-    reverse: Opened
+    back: Opened | None
+
+    @property
+    def flow(self) -> Flow:
+        """The flow that was failed over."""
+        return self.forward.flow
+
+    @property
+    def reverse(self) -> Opened:
+        """The flow in the opposite direction. Raises NoWayBack."""
+        if self.back is None:
+            raise NoWayBack(self.flow.name, self.flow.opposite)
+        return self.back
 
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
@@ -88,32 +99,11 @@ class Pair:
         return Pair(forward, caught_up(self.reverse, soon=True))
 
 
-@dataclass(frozen=True)
-class ReturnOrder:
-    """Who lets records return, and why. ``leave``: what never crossed stays on the source alone; ``topics``: of the source,
-    none: all. ``accept``: records that differ on both sides stay as they are, and are in no account."""
-
-    reason: str
-    by: str
-    leave: bool = False
-    topics: tuple[str, ...] = ()
-    accept: bool = False
-
-
 @contextmanager
-def opened_back(
-    forward: Opened, wanted: bool, open_flow: Callable[[str], AbstractContextManager[Opened]]
-) -> Iterator[Opened | None]:
-    """Open the flow in the opposite direction; None where nobody wants it, or none is enabled. ``open_flow``: by its name."""
-    if not wanted or not forward.configuration.has_way_back(forward.flow):
+def opened_back(forward: Opened, open_flow: OpenFlow) -> Iterator[Opened | None]:
+    """Open the flow in the opposite direction; None where none is enabled."""
+    if not forward.configuration.has_way_back(forward.flow):
         yield None
         return
     with open_flow(forward.flow.opposite) as reverse:
         yield reverse
-
-
-def check_way_back(forward: Opened) -> str:
-    """Return the name of the flow in the opposite direction. Raises NoWayBack."""
-    if not forward.configuration.has_way_back(forward.flow):
-        raise NoWayBack(forward.flow.name, forward.flow.opposite)
-    return forward.flow.opposite

@@ -112,7 +112,7 @@ def failback_plan(opened: Opened) -> FailbackPlan:
 
 
 def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
-    rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=flow)
+    rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow)
     never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]

@@ -17,7 +17,8 @@ from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.differing import prove
 from airmirror.runbooks.failback.divergence import Offsets
-from airmirror.runbooks.failback.pair import Pair, ReturnOrder, claim_name
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.runbooks.failback.returning import NeverCrossed, ReturnNotDrained
 from airmirror.runbooks.moving import moves_in
 from airmirror.slot.internal_records import KeyValue
@@ -35,7 +36,7 @@ FORGET = "forget"  # the choice after which a topic is none of a flow's own
 
 
 def open_again(
-    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
 ) -> list[Continuation]:
     """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
 
@@ -66,7 +67,7 @@ def open_again(
     return found
 
 
-def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+def forget_return(pair: Pair, names: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
     """The flow in the opposite direction has nothing to do with these remote topics any more, which return no more.
 
     Raises FlowBusy, SlotFenced.
@@ -100,7 +101,9 @@ def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, r
         granted.appender.append([(each.encode_key(), each.encode_value()) for each in decided])
 
 
-def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
+def _accounts(
+    ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: FailbackOrder
+) -> list[Continuation]:
     """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, NeverCrossed."""
     remote = {topic: name for name, topic in names.items()}
     looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)

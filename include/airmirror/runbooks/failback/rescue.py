@@ -24,14 +24,17 @@ from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
 from airmirror.flows.closing import check_nothing_returns, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.divergence import Divergence, Offsets
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
+from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.internal_records import batches
 from airmirror.slot.outbox import Outbox, Outgoing
@@ -100,15 +103,6 @@ class RescueTopicUnfit(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class RescueOrder:
-    """Who rescues, and why. ``topics``: of the source, none: all."""
-
-    reason: str
-    by: str
-    topics: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class ToRescue:
     """A partition's records to be rescued, and the topic that they are copied to."""
 
@@ -116,7 +110,7 @@ class ToRescue:
     into: str
 
 
-def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
+def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[ToRescue]:
     """Return what a rescue would copy."""
     date = utc(plan.made_ms, "%Y-%m-%d")
     return [
@@ -126,7 +120,9 @@ def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
     ]
 
 
-def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) -> tuple[list[ToRescue], FailbackPlan]:
+def rescue(
+    opened: Opened, order: FailbackOrder, tell: Tell = lambda phase: None
+) -> tuple[list[ToRescue], FailbackPlan]:
     """Copy what never crossed; what was to be copied, and how things are after it. Done again, it copies what is left.
 
     Raises DecisionIncomplete, FlowNotClosed, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
@@ -156,7 +152,15 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
     return chosen, failback_plan(opened)
 
 
-def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: GrantedClaim, number: int) -> None:
+def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
+    """The same as a step; each partition is told, and what is left."""
+    chosen, after = rescue(pair.forward, order, progress.phase)
+    for each in chosen:
+        progress.line(f"{each.row.name}: {counted(each.row.never.records, 'record')} copied to {each.into}")
+    progress.line(after.headline if after.never else "nothing is left to rescue")
+
+
+def _rescue(what: ToRescue, order: FailbackOrder, source: Routes, granted: GrantedClaim, number: int) -> None:
     """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
     key = TopicPartition(row.topic, row.partition)

@@ -21,7 +21,8 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
-from airmirror.runbooks.failback.pair import Pair, ReturnOrder, claim_name
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.identity import Neighbours, introduce
@@ -61,7 +62,7 @@ class NeverCrossed(AirmirrorError):
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
-        rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=self.flow)
+        rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=self.flow)
         undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
         return (
             f"flow {self.flow!r}: records of its source never crossed; {rescue} copies them to the target (where records return "
@@ -83,7 +84,7 @@ class ReturnNotDrained(AirmirrorError):
         return f"flow {self.flow!r}: not all has returned; stop its applications, and do this again\n{listed(self.reasons)}"
 
 
-def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
     Raises DecisionIncomplete, NothingReturns, ReturnRefused, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
@@ -116,13 +117,13 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
     return found
 
 
-def begin(closed: GrantedClaim, names: Mapping[str, str], order: ReturnOrder) -> None:
+def begin(closed: GrantedClaim, names: Mapping[str, str], order: FailbackOrder) -> None:
     """Windows of the flow back copy these remote topics from now on: its account of them has begun."""
     remote = {topic: remote for remote, topic in names.items()}
     commit_change(closed, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
 
 
-def look_ahead(pair: Pair, order: ReturnOrder) -> list[Continuation]:
+def look_ahead(pair: Pair, order: FailbackOrder) -> list[Continuation]:
     """Return where partitions would begin; nothing is written but the ledger. Raises what ``begin_return`` does."""
     names = returnable(pair, order)
     _planned(pair.reverse, names)
@@ -130,7 +131,7 @@ def look_ahead(pair: Pair, order: ReturnOrder) -> list[Continuation]:
         return _beginnings(ahead, back, _existing(back, names), order)
 
 
-def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dict[str, str]:
+def returnable(pair: Pair, order: FailbackOrder, *, open_too: bool = False) -> dict[str, str]:
     """The remote topics that would return, with where to; ``open_too``: once they are closed.
 
     Raises NothingReturns, ReturnRefused.
@@ -165,7 +166,7 @@ def is_over(pair: Pair, names: Collection[str]) -> bool:
 
 
 def close_return(
-    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
 ) -> list[Ownership]:
     """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
 
@@ -201,7 +202,7 @@ def _existing(back: Mirror, names: Mapping[str, str]) -> dict[str, str]:
     return {remote: topic for remote, topic in names.items() if remote not in missing}
 
 
-def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
+def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
     """Return where partitions begin to return, of those that have not begun. Raises ReturnRefused, NeverCrossed."""
     missing = ahead.source.refresh_existing(names.values())
     brought = {topic: remote for remote, topic in names.items() if topic not in missing}

@@ -3,20 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from airmirror.errors import counted
+from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Row, Section
+from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.divergence import Divergence, Written
-from airmirror.runbooks.failback.outcome import FailbackOutcome
-from airmirror.runbooks.failback.plan import CLOSED, FailbackPlan
-from airmirror.runbooks.failover.shown import differences
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.outcome import FailbackOutcome, outcome_of
+from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.failback.plan import CLOSED, FailbackPlan, failback_plan
+from airmirror.runbooks.failback.rescue import to_rescue
+from airmirror.runbooks.failback.steps import look
+from airmirror.runbooks.runbook import Progress, Ran
+from airmirror.runbooks.shown import differences
 
 MOST_RUNS = 3  # of a partition in one cell; the section of its offsets has all
 
-NEVER = "Records of the source, by their offsets there. `airmirror failback rescue` copies them to the target."
+NEVER = (
+    "Records of the source, by their offsets there. `airmirror failback run --step rescue` copies them to the target."
+)
 WAITS = "Of partitions that the flow has copied nothing of yet, by their offsets on the source."
 SINCE = "Records of others after the flow's last one, by their offsets on the target."
+
+
+def planned(opened: Opened, order: FailbackOrder, progress: Progress) -> Document:
+    """The document of a plan as things are now."""
+    progress.phase("reading both clusters")
+    return shown_plan(failback_plan(opened))
+
+
+def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
+    """The same of an order: where partitions would begin to return, and which records differ; not good where the order does not
+    accept them. Raises what ``steps.look`` does."""
+    progress.phase("reading both clusters")
+    begins, differ = look(pair, order)
+    found = planned(pair.forward, order, progress)
+    returns = [
+        {
+            "topic": each.key.topic,
+            "partition": each.key.partition,
+            "from_offset": each.end,
+            "returns_to": each.facts.remote_topic,
+            "after_offset": each.target_end - 1,
+        }
+        for each in begins
+    ]
+    runs = [
+        {"topic": each.facts.topic, "partition": each.facts.partition} | asdict(run)
+        for each in differ
+        for run in each.runs
+    ]
+    at = ("topic", "partition", "source_first", "target_first", "count")
+    sections = [
+        Section(
+            "returns",
+            returns,
+            "Returns",
+            brief=tuple(returns[0]) if returns else ("topic",),
+            empty="it has begun already",
+        ),
+        Section("differ", runs, "Differs on both sides", brief=at if runs else ()),
+    ]
+    return replace(found, is_good=not differ, sections=[*sections, *found.sections])
+
+
+def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
+    """The document of what a rescue would copy."""
+    progress.phase("reading both clusters")
+    plan = failback_plan(pair.forward)
+    rows = [
+        {
+            "topic": each.row.topic,
+            "partition": each.row.partition,
+            "records": each.row.never.records,
+            "offsets": runs_told(each.row.never),
+            "would_be_copied_to": each.into,
+        }
+        for each in to_rescue(plan, order)
+    ]
+    brief = ("topic", "partition", "records", "offsets", "would_be_copied_to")
+    found, section = (
+        shown_plan(plan),
+        Section("rescue", rows, "Rescue", brief=brief if rows else ("topic",), empty="nothing is left"),
+    )
+    return replace(found, is_good=not rows, sections=[section, *found.sections])
+
+
+def left_to_return(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
+    """The document of what has not returned by now, before applications switch."""
+    names = pair.returning(order.topics)
+    rows = [{"left": each} for each in (undrained(pair.reverse, names) if names else ())]
+    return Document(
+        kind="failback",
+        about=f"Failback of {pair.flow.name}",
+        headline=f"{pair.reverse.flow.name}: {counted(len(rows), 'partition')} with more to return.",
+        is_good=True,
+        asked={"flow": pair.flow.name, "topics": list(order.topics)},
+        sections=[Section("left", rows, "What is left to return", brief=("left",), empty="all has returned")],
+    )
+
+
+def ended(pair: Pair, order: FailbackOrder, ran: Ran) -> Document:
+    """The document of the outcome, looked at after the last step."""
+    return shown_outcome(outcome_of(pair, order, ran.gave["move_groups"], ran.seconds))
 
 
 def shown_plan(plan: FailbackPlan) -> Document:

@@ -1,4 +1,4 @@
-"""The steps of a failback, in order; the command does them one after the other, a DAG as its tasks.
+"""The steps of a failback.
 
 Each reads both clusters again and does what is left: killed at any point and run again, nothing is done twice. What was
 written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
@@ -8,9 +8,8 @@ open again.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
@@ -22,17 +21,17 @@ from airmirror.offsets.translation import Reason
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.failback.differing import differing
-from airmirror.runbooks.failback.pair import Pair, ReturnOrder, claim_name
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.runbooks.failback.reopening import open_again
 from airmirror.runbooks.failback.returning import begin_return, close_return, is_over, look_ahead
 from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
+from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Reset
 from airmirror.wire.owners import named
-
-Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
@@ -50,43 +49,18 @@ class GroupsNotBack(AirmirrorError):
         )
 
 
-@dataclass(frozen=True)
-class FailbackOrder:
-    """Who fails back, and why. ``leave``: what never crossed stays on the source alone. ``wait``: seconds for applications to
-    stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all.
-    ``accept``: records that differ on both sides stay as they are, and are in no account."""
-
-    reason: str
-    by: str
-    leave: bool = False
-    wait: float = 300.0
-    inexact: bool = False
-    topics: tuple[str, ...] = ()
-    accept: bool = False
-
-    @property
-    def of_return(self) -> ReturnOrder:
-        return ReturnOrder(self.reason, self.by, self.leave, self.topics, self.accept)
-
-
-@dataclass
-class Done:
-    """The work of a failback: where partitions began to return, what became of groups, what was accounted for."""
-
-    begun: list[Continuation] = field(default_factory=list)
-    groups: list[GroupOffset] = field(default_factory=list)
-    continued: list[Continuation] = field(default_factory=list)
-    seconds: float = 0.0
-
-
 def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:
     """Return whether nothing is closed of what an order for ``topics`` names; none: for the whole flow."""
     owners = owners_now(pair.forward)
     return not any(owners.why_closed(topic) for topic in named(owners, topics))
 
 
-def nothing_left(pair: Pair, topics: Collection[str] = ()) -> str:
-    """Return that there is nothing to fail back, in words, and what only orders that name it do; "": there is something."""
+def nothing_left(pair: Pair, order: FailbackOrder) -> str:
+    """Return that there is nothing to fail back, in words, and what only orders that name it do; "": there is something.
+
+    Raises NoWayBack.
+    """
+    topics, _ = order.topics, pair.reverse
     if not is_done(pair, topics):
         return ""
     flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).closed)
@@ -97,12 +71,17 @@ def nothing_left(pair: Pair, topics: Collection[str] = ()) -> str:
     return f"{said}; closed by name: {', '.join(apart)}: {run}" if apart else said
 
 
-def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+def return_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
     """Remote topics return from now on; where partitions begin that have not begun before.
 
     Raises what ``begin_return`` does.
     """
-    return [] if _has_begun(pair, order.topics) else begin_return(pair, order.of_return, tell)
+    begun = [] if _has_begun(pair, order.topics) else begin_return(pair, order, progress.phase)
+    for each in begun:
+        progress.line(f"{each.key} returns to {each.facts.remote_topic} from offset {each.end} on")
+    said = "" if begun else "it has begun already; "
+    progress.line(f"{said}windows of {pair.reverse.flow.name} copy back what was written, and what comes")
+    return begun
 
 
 def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Reset]]:
@@ -110,11 +89,11 @@ def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Res
 
     Nothing is written but the ledger. Raises what ``begin_return`` does.
     """
-    begins = [] if _has_begun(pair, order.topics) else look_ahead(pair, order.of_return)
+    begins = [] if _has_begun(pair, order.topics) else look_ahead(pair, order)
     return begins, differing(pair.forward)
 
 
-def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
     """Nobody writes to the remote topics, all of them has returned and is verified, groups are exact. Of a return that is
     closed nothing is asked.
 
@@ -124,29 +103,29 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
     if not names or is_over(pair, names):
         return
     still_ms = reverse.flow.settings.failover_quiet_ms
-    await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=tell)
+    await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=progress.phase)
     with Routes(reverse.flow.source, f"airmirror|{reverse.flow.name}|failback") as source:
         ends = ends_of(source, names)
-    prove_past(reverse, ends, order.wait, tell)
+    prove_past(reverse, ends, order.wait, progress.phase)
     wrong = [] if order.inexact else not_exact(_positions(pair, names))
     if wrong:
         raise GroupsNotBack(reverse.flow.name, tuple(wrong))
 
 
-def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+def close_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
     """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
     if names := pair.returning(order.topics):
-        close_return(pair, names, order.of_return, tell)
+        close_return(pair, names, order, progress.phase)
 
 
-def move_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[GroupOffset]:
+def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. A window of the flow back that copies other topics is
     ended. Raises GroupsActive, GroupsNotBack, FlowBusy."""
     names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
     rows = _positions(pair, names)
-    with overtaking(reverse, claim_name(), tell) as granted:
+    with overtaking(reverse, claim_name(), progress.phase) as granted:
         done = move_groups(SegmentWriter.of(granted), rows)
         there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
     wrong = [
@@ -154,6 +133,9 @@ def move_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
         for each in done
         if not each.reason and not _stands(each, there)
     ]
+    for each in done:
+        if each.reason:
+            progress.line(f"{each.group} in {each.remote_topic}-{each.partition} was left: {each.reason}")
     if not order.inexact:
         wrong += [
             f"{each.group} in {each.remote_topic}-{each.partition}: {each.reason}" for each in done if each.reason
@@ -163,27 +145,13 @@ def move_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
     return done
 
 
-def open_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+def open_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
     """The flow that was failed over is open again, after what returned; nothing returns any more. What was accounted for.
 
     Raises what ``open_again`` does.
     """
     names = pair.returning(order.topics)
-    return open_again(pair, names, order.of_return, tell) if names else []
-
-
-def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> Done:
-    """All steps, one after the other."""
-    begun, done = time.monotonic(), Done()
-    done.begun = return_step(pair, order, tell)
-    drain_step(pair, order, tell)
-    tell("closing the return")
-    close_step(pair, order, tell)
-    tell("moving consumer groups")
-    done.groups = move_step(pair, order, tell)
-    done.continued = open_step(pair, order, tell)
-    done.seconds = time.monotonic() - begun
-    return done
+    return open_again(pair, names, order, progress.phase) if names else []
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:

@@ -7,33 +7,24 @@ it, a rescue leaves it out, and the flow is not opened over it (flows.returned).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command, counted
 from airmirror.flows.closing import commit_change, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
+from airmirror.report.document import Document, Section
+from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import CLAIMS, Pair, claim_name
 from airmirror.runbooks.failback.reopening import write_forgotten
 from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Journal
 from airmirror.wire.owners import Change
-
-Tell = Callable[[str], None]
-
-
-@dataclass(eq=False)
-class CannotUndoReturn(AirmirrorError):
-    """A failback that can't be undone any more: it is over, or applications have gone on on the source. Nothing was changed."""
-
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
-        return f"flow {self.flow!r}: its failback can't be undone any more; finish it: {finish}\n{listed(self.reasons)}"
 
 
 @dataclass(frozen=True)
@@ -53,26 +44,38 @@ def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
         return _look(pair, journal, topics)
 
 
-def undo(
-    pair: Pair, topics: Collection[str] = (), *, reason: str, by: str, tell: Tell = lambda phase: None
-) -> UndoneReturn:
-    """End the return of ``topics``, none: for the whole flow, under the claims of both flows; done again, it does what is left.
+def look(pair: Pair, order: FailbackOrder) -> Document:
+    """The document of what an undo would do now. Raises NoWayBack."""
+    return _shown(undo_plan(pair, order.topics), done=False)
 
-    Raises DecisionIncomplete, CannotUndoReturn, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
+
+def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Document:
+    """End the return of the order's topics, none: for the whole flow, under the claims of both flows; done again, it does what is
+    left. Raises DecisionIncomplete, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(pair.forward.flow.name, reason, by)
+    check_decision(pair.flow.name, order.reason, order.by)
     with (
-        overtaking(pair.forward, claim_name(), tell) as closed,
-        overtaking(pair.reverse, claim_name(), tell) as granted,
+        overtaking(pair.forward, claim_name(), progress.phase) as closed,
+        overtaking(pair.reverse, claim_name(), progress.phase) as granted,
     ):
-        found = _look(pair, granted.journal, topics)
+        found = _look(pair, granted.journal, order.topics)
         if found.reasons:
-            raise CannotUndoReturn(found.flow, found.reasons)
-        tell(f"putting {len(found.groups)} positions of groups back")
+            finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow)
+            raise CannotUndo(found.flow, "failback", f"finish it: {finish}", found.reasons)
+        progress.phase(f"putting {len(found.groups)} positions of groups back")
         put_back(SegmentWriter.of(granted), found.groups)
-        give_up(closed, granted, found.topics, topics, by=by, reason=reason)
+        give_up(closed, granted, found.topics, order.topics, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
-    return found
+    return _shown(found, done=True)
+
+
+def _shown(found: UndoneReturn, *, done: bool) -> Document:
+    rows = [{"topic": topic, "returns_from": remote} for remote, topic in sorted(found.topics.items())]
+    over = counted(len(rows), "topic") if rows else "no topic"
+    headline = f"{found.flow}: nothing of {over} {'returns' if done else 'would return'} any more."
+    brief = ("topic", "returns_from")
+    sections = [Section("topics", rows, "Topics", brief=brief, empty="none returns"), put_back_section(found.groups)]
+    return shown_undo("failback", found.flow, headline, found.reasons, sections)
 
 
 def give_up(

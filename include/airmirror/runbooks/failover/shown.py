@@ -13,7 +13,7 @@ from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.partitions import PartitionPoint
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 from airmirror.runbooks.runbook import Progress, Ran
-from airmirror.topics.drift import Drift
+from airmirror.runbooks.shown import differences
 
 
 def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
@@ -106,11 +106,6 @@ def headline(plan: FailoverPlan) -> str:
     if plan.source_error:
         return f"Recovery point: records of the last {seconds:,.0f} s may be missing; {known}."
     return f"Recovery point: {seconds:,.0f} s; {known}."
-
-
-def differences(drift: Sequence[Drift]) -> Section:
-    """Configs and ACLs of the target that differ; of every plan."""
-    return Section("differences", [asdict(each) for each in drift], "Differences", "Of topics, configs and ACLs.")
 
 
 def _outcome_headline(done: FailoverOutcome) -> str:

@@ -5,26 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Step = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
-STEPS: tuple[Step, ...] = get_args(Step)
-WITH_REVERSE: tuple[Step, ...] = ("reverse", "switch_producers")  # steps that the flow back takes part in
+from airmirror.runbooks.runbook import Order, option
+
+MoveStep = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
+STEPS: tuple[MoveStep, ...] = get_args(MoveStep)
 
 
-def usual(*, reverse: bool) -> tuple[Step, ...]:
+def usual(*, reverse: bool) -> tuple[MoveStep, ...]:
     """The steps that one after the other move a move group, with or without a flow back; ``finish`` comes days later."""
     return tuple(step for step in STEPS[:-1] if step != "reverse" or reverse)
 
 
-@dataclass(frozen=True)
-class MoveOrder:
+@dataclass(frozen=True, kw_only=True)
+class MoveOrder(Order):
     """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start.
-    ``reverse``: the flow back begins with the switch of producers, as with ``move.reverse``."""
+    ``reverse``: the flow back begins with the switch of producers, as with ``move.reverse``. ``fence``: of an undo, the fence
+    alone. ``takes``: of a plan, days."""
 
-    move: str
-    reason: str
-    by: str
-    wait: float = 300.0
-    reverse: bool = False
+    move: str = option(
+        "The move group: <flow>.move.<name>.… in the configuration.",
+        "",
+        "Move group",
+        verbs=("run", "undo", "rehearse"),
+        is_required=True,
+    )
+    takes: float = option(
+        "Days that the migration takes, with the time to undo it.", 7.0, "Days", verbs=("plan",), within=(0.0, 3650.0)
+    )
+    wait: float = option(
+        "How many seconds a step waits: for windows, for applications to stop, to start.",
+        300.0,
+        is_asked=False,
+        within=(0.0, None),
+    )
+    reverse: bool = option(
+        "From the switch of producers on, copy what is written on the target back to the source, as with move.reverse.",
+        False,
+        "Flow back",
+    )
+    fence: bool = option(
+        "Take down the fence alone: before a failback, after which applications write there again.",
+        False,
+        "The fence alone",
+        verbs=("undo",),
+    )
 
     @property
     def window(self) -> str:

@@ -33,7 +33,7 @@ class MoveOver(AirmirrorError):
     move: str
 
     def __str__(self) -> str:
-        known = command("migration", "run", "--move", self.move, flow=self.flow)
+        known = command("migration", "run", "--move", self.move, "--reason", "…", flow=self.flow)
         return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows how it stands"
 
 
@@ -64,7 +64,7 @@ def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) ->
     if is_closed(opened, move):
         raise MoveOver(flow.name, name)
     with step("looking at consumer groups"):
-        reasons = look_at_groups(opened, move, MoveOrder(move.name, "a rehearsal", "airmirror", 0.0)).reasons
+        reasons = look_at_groups(opened, move, MoveOrder(move=move.name, wait=0.0)).reasons
     with step("reading the next record of each group on both sides"), session(opened) as mirror:
         rows, now_ms = positions(mirror, move), int(time.time() * 1000)
         proofs = prove(mirror, points_of(mirror, rows, {(row.group, row.key): now_ms for row in rows}))

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airmirror.errors import counted
+from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document
-from airmirror.runbooks.migration.rehearsal import MoveRehearsal
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.migration.rehearsal import MoveRehearsal, rehearse_move
 from airmirror.runbooks.rehearsal.report import (
     compared_section,
     found_wrong,
@@ -15,6 +17,7 @@ from airmirror.runbooks.rehearsal.report import (
     proofs_section,
     steps_section,
 )
+from airmirror.runbooks.runbook import Progress
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class MoveReport:
 def _problems(made: MoveRehearsal) -> Iterator[str]:
     yield from made.reasons
     yield from found_wrong(made.compared, made.proofs)
+
+
+def rehearsed(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
+    """Rehearse a migration; the document of it. Raises what ``rehearse_move`` does."""
+    return shown(MoveReport.of(rehearse_move(opened, order.move, progress.phase)))
 
 
 def shown(report: MoveReport) -> Document:

@@ -17,12 +17,15 @@ from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
-from airmirror.runbooks.failback.pair import NoWayBack, Pair, ReturnOrder, check_way_back, claim_name
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.runbooks.failback.returning import begin_return, bring_about, returnable
-from airmirror.runbooks.failback.steps import FailbackOrder, fail_back
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.undo import give_up
 from airmirror.runbooks.migration.chosen import PURPOSE, Move
 from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.run import run
+from airmirror.runbooks.runbook import Progress
 from airmirror.windows.opposite import caught_up_opposite
 
 Tell = Callable[[str], None]
@@ -31,7 +34,7 @@ Tell = Callable[[str], None]
 def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
     """Look at all that could keep the flow back from beginning, make what it needs, and yield what it will do; nothing is copied
     back before producers are switched. Raises NoWayBack, ReturnRefused, FlowBusy, or a cluster's error."""
-    pair = _pair(opened, reverse)
+    pair = Pair(opened, reverse)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, check(opened, reverse, move, order), tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
@@ -42,7 +45,7 @@ def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder
 
 def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
     """Return the remote topics that would return. Raises NoWayBack, ReturnRefused where they could not: nothing is closed."""
-    return returnable(_pair(opened, reverse), _order(move, order), open_too=True)
+    return returnable(Pair(opened, reverse), _order(move, order), open_too=True)
 
 
 def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
@@ -50,7 +53,7 @@ def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, 
 
     Raises what ``begin_return`` does.
     """
-    pair = _pair(opened, reverse)
+    pair = Pair(opened, reverse)
     begun = begin_return(pair, _order(move, order), tell)
     partitions = counted(len(begun), "partition")
     yield f"{pair.reverse.flow.name} has begun, at the exact end of what was brought: {partitions}"
@@ -75,7 +78,7 @@ def take_back(
     of the flow back is at work. Raises NoWayBack, FlowBusy, and what ``last`` raises."""
     if not is_returning(opened, move):
         return
-    pair = _pair(opened, reverse)
+    pair = Pair(opened, reverse)
     tell("taking the flow back away")
     with overtaking(opened, claim_name(), tell) as closed, overtaking(pair.reverse, claim_name(), tell) as granted:
         last()
@@ -85,9 +88,9 @@ def take_back(
 
 def undo_over(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> None:
     """Go back over the flow back: all that was written on the target is on the source, groups go on at the very next record, and
-    the topics are open again. Raises what ``fail_back`` does."""
-    wanted = FailbackOrder(order.reason, order.by, wait=order.wait, topics=tuple(move.names))
-    fail_back(_pair(opened, reverse), wanted, tell)
+    the topics are open again. Raises what a failback does."""
+    wanted = FailbackOrder(reason=order.reason, by=order.by, wait=order.wait, topics=tuple(move.names))
+    run(FAILBACK, Pair(opened, reverse), wanted, progress=Progress(tell))
 
 
 def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
@@ -123,12 +126,5 @@ def _ends(opposite: FlowLedger) -> dict[TopicPartition, int]:
     return {TopicPartition(each.remote_topic, each.partition): each.target_end for each in last}
 
 
-def _pair(opened: Opened, reverse: Opened | None) -> Pair:
-    check_way_back(opened)
-    if reverse is None:
-        raise NoWayBack(opened.flow.name, opened.flow.opposite)
-    return Pair(opened, reverse)
-
-
-def _order(move: Move, order: MoveOrder) -> ReturnOrder:
-    return ReturnOrder(order.reason, order.by, topics=tuple(move.names))
+def _order(move: Move, order: MoveOrder) -> FailbackOrder:
+    return FailbackOrder(reason=order.reason, by=order.by, topics=tuple(move.names))

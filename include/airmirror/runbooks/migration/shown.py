@@ -1,15 +1,90 @@
-"""A migration's plan as people and programs are shown it."""
+"""A migration as people and programs are shown it: its plan, how far a move group is, and its outcome."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from airmirror.errors import counted, named
-from airmirror.report.document import Document, Row, Section
+from airmirror.flows.prepare import Opened
+from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failover.groups import GroupPoint
+from airmirror.runbooks.migration.chosen import chosen_move
 from airmirror.runbooks.migration.inventory import Inventory
-from airmirror.runbooks.migration.plan import MigrationPlan
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.migration.plan import DAY_MS, MigrationPlan, migration_plan
+from airmirror.runbooks.migration.state import MoveState, move_state
+from airmirror.runbooks.runbook import Progress, Ran
+
+
+def planned(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
+    """The document of a plan as things are now."""
+    return shown_plan(migration_plan(opened, round(order.takes * DAY_MS), progress.phase))
+
+
+def before(step: str, pair: Pair, order: MoveOrder, progress: Progress) -> Document:
+    """How far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, NotMovable, a cluster's error."""
+    progress.phase("looking at both clusters")
+    found = move_state(pair.forward, chosen_move(pair.forward, order.move), order)
+    return shown_state(found, with_access=step in ("", "mirror"), with_writers=step in ("", "switch_producers"))
+
+
+def ended(pair: Pair, order: MoveOrder, ran: Ran) -> Document:
+    """The document of a move group that was moved, as it is after the last step."""
+    found = shown_state(move_state(pair.forward, chosen_move(pair.forward, order.move), order))
+    took = {"milliseconds": round(ran.seconds * 1000)}
+    return replace(found, kind="migration", is_good=True, numbers=took, by=order.by, reason=order.reason)
+
+
+def shown_state(found: MoveState, *, with_access: bool = True, with_writers: bool = True) -> Document:
+    """The document of how far a move group is; not good where its groups can't be switched, or it can't be finished."""
+    groups: list[Row] = [
+        {
+            "group": each.group,
+            "positions": each.positions,
+            "to_switch": each.left,
+            "read_again": each.again,
+            "members_on_the_source": named(each.members, between="; ") or "none",
+            "on_the_target": str(each.there).removeprefix(f"{each.group}: "),
+        }
+        for each in found.groups
+    ]
+    partitions: list[Row] = [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "remote_topic": each.remote_topic,
+            "verified": each.verified,
+            "source_end": each.end,
+        }
+        for each in found.partitions
+    ]
+    unfinished = found.unfinished if found.is_closed else ()
+    findings = [
+        *(Finding("stop", "groups can be switched", each) for each in found.reasons),
+        *(Finding("warn", "it can be finished", each) for each in unfinished),
+        *(Finding("ok", "a fence stands", each) for each in found.fences),
+    ]
+    access = [{"lacks": each} for each in found.access] if with_access else []
+    writers = [{"last_writer": each} for each in found.writers] if with_writers else []
+    return Document(
+        kind="migration state",
+        about=f"Migration of {found.move.name} by {found.flow}",
+        headline=f"{found.headline}. {found.undo} The step that comes next: {found.next}.",
+        is_good=not found.reasons and not unfinished,
+        asked={"flow": found.flow, "move": found.move.name},
+        numbers={"offsets not verified": found.behind},
+        findings=findings,
+        sections=[
+            Section("partitions", partitions, "Partitions", brief=tuple(partitions[0]) if partitions else ()),
+            Section("groups", groups, "Consumer groups", brief=tuple(groups[0]) if groups else ()),
+            Section("access", access, "On the target", brief=("lacks",) if access else ()),
+            Section("writers", writers, "Last writers", brief=("last_writer",) if writers else ()),
+        ],
+        made_ms=found.made_ms,
+    )
 
 
 def shown_plan(plan: MigrationPlan) -> Document:

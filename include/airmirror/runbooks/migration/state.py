@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.members import members_of
@@ -17,7 +16,7 @@ from airmirror.runbooks.migration import fence
 from airmirror.runbooks.migration.access import lacking
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, session
 from airmirror.runbooks.migration.consumers import GroupThere, look_at_groups, on_target
-from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.producers import is_closed, unfinished
 from airmirror.runbooks.migration.reverse import way_back
 from airmirror.runbooks.stillness import ends_of
@@ -84,7 +83,7 @@ class MoveState:
         return sum(max(0, each.end - each.verified) for each in self.partitions)
 
     @property
-    def next(self) -> Step:
+    def next(self) -> MoveStep:
         """The step that comes now."""
         if self.is_closed:
             return "finish"
@@ -100,10 +99,6 @@ class MoveState:
             f"{self.move.name}: {counted(len(self.move.names), 'topic')}, {stands}; {counted(len(self.groups), 'group')}, "
             f"{counted(left, 'position')} to switch, {counted(again, 'record')} would be read again"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, with what follows from it."""
-        return asdict(self) | {"behind": self.behind, "next": self.next}
 
 
 def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:

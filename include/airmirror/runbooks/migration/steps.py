@@ -1,4 +1,4 @@
-"""The steps of a migration, consumers first; a command does one or all of them, a DAG as its tasks.
+"""The steps of a migration, consumers first.
 
 Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice.
 """
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
 from airmirror.runbooks.draining import prove_past
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.access import copy_access
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.runbooks.migration.consumers import await_consumers, check_groups, switch_groups
 from airmirror.runbooks.migration.fence import check_standing
-from airmirror.runbooks.migration.order import MoveOrder, Step
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
 from airmirror.runbooks.migration.reverse import begin, check
 from airmirror.runbooks.migration.reverse import prepare as prepare_back
 from airmirror.runbooks.migration.starting import how_to_start
+from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.topics.drift import drifts
 
@@ -40,21 +41,11 @@ class StepWork:
     tell: Tell
 
 
-def do_step(
-    opened: Opened,
-    order: MoveOrder,
-    step: Step,
-    tell: Tell = lambda phase: None,
-    reverse: Opened | None = None,
-) -> Iterator[str]:
-    """Do a step, and yield what came of it, in words, as soon as it is so. ``reverse``: the flow in the opposite direction, which
-    the steps ``WITH_REVERSE`` ask for.
-
-    Raises DecisionIncomplete, NoSuchMove, NotMovable, and what the step raises.
-    """
-    check_decision(opened.flow.name, order.reason, order.by)
-    opened = caught_up(opened, soon=True)
-    yield from WORK[step](StepWork(opened, reverse, chosen_move(opened, order.move), order, tell))
+def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
+    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, NotMovable, and what the step raises."""
+    opened = caught_up(pair.forward, soon=True)
+    for line in WORK[step](StepWork(opened, pair.back, chosen_move(opened, order.move), order, progress.phase)):
+        progress.line(line)
 
 
 def _mirror(work: StepWork) -> Iterator[str]:
@@ -125,7 +116,7 @@ def _finish(work: StepWork) -> Iterator[str]:
     yield from finish(work.opened, work.move, work.order, work.tell)
 
 
-WORK: dict[Step, Callable[[StepWork], Iterator[str]]] = {
+WORK: dict[MoveStep, Callable[[StepWork], Iterator[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
     "switch_consumers": _switch_consumers,

@@ -11,19 +11,24 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
-from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.errors import command, counted
 from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Document, Section
+from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration import fence
 from airmirror.runbooks.migration.carrying import GoingBack, going_back
-from airmirror.runbooks.migration.chosen import Move, session
+from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import members_in_words
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
 from airmirror.runbooks.moving import put_back, unclaimed
+from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.shown import shown_undo
 from airmirror.runbooks.written import written_since
 from airmirror.windows.errors import open_command
 from airmirror.windows.mirror import Mirror
@@ -34,20 +39,10 @@ NOTHING = GoingBack((), (), ())
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
-class CannotUndoMove(AirmirrorError):
-    """A migration that can't be undone as things are. Nothing was changed, but that its fence may be down."""
-
-    flow: str
-    move: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        back = command("failback", "plan", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: the migration of {self.move!r} can't be undone now; where producers have written on the target "
-            f"already, {back} shows the way back\n{listed(self.reasons)}"
-        )
+def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:
+    back = command("failback", "plan", flow=flow)
+    way_out = f"where producers have written on the target already, {back} shows the way back"
+    return CannotUndo(flow, f"migration of {move!r}", way_out, tuple(reasons))
 
 
 @dataclass(frozen=True)
@@ -81,6 +76,36 @@ class UndoneMove:
         return [*(f"the fence comes down: {fence.str_of(each)}" for each in self.fences), *found]
 
 
+def look(pair: Pair, order: MoveOrder) -> Document:
+    """The document of what an undo, or that of the fence alone, would do now."""
+    opened = pair.forward
+    move = chosen_move(opened, order.move)
+    found = fence_plan(opened, move) if order.fence else undo_plan(opened, move, order)
+    return _shown(opened.flow.name, order, found, done=False)
+
+
+def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
+    """Take a move group's steps back, or its fence alone. Raises what ``undo_move`` and ``undo_fence`` do."""
+    opened = pair.forward
+    move = chosen_move(opened, order.move)
+    found = (
+        undo_fence(opened, move, order) if order.fence else undo_move(opened, move, order, progress.phase, pair.back)
+    )
+    return _shown(opened.flow.name, order, found, done=True)
+
+
+def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
+    if not found.lines:
+        headline = f"{order.move}: {'no fence stands' if order.fence else 'nothing was switched'}."
+    elif order.fence:
+        headline = f"{order.move} {'has no fence any more' if done else 'would have no fence any more'}."
+    else:
+        headline = f"{order.move} {'is' if done else 'would be'} undone: {counted(len(found.lines), 'change')}."
+    rows = [{"change": each} for each in found.lines]
+    changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
+    return shown_undo("migration", flow, headline, found.reasons, [changes])
+
+
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
     owners = owners_now(opened)
@@ -99,14 +124,14 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
 
 def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
     """Do it; done again, it does what is left. ``reverse``: the flow in the opposite direction, over which producers come back
-    that have written on the target. Raises CannotUndoMove, DecisionIncomplete, GroupsActive, OffsetsHeld, FenceRefused,
+    that have written on the target. Raises CannotUndo, DecisionIncomplete, GroupsActive, OffsetsHeld, FenceRefused,
     FlowBusy, what a failback raises, or a cluster's error.
     """
     flow = opened.flow
     check_decision(flow.name, order.reason, order.by)
     found = undo_plan(opened, move, order)
     if found.reasons:
-        raise CannotUndoMove(flow.name, move.name, found.reasons)
+        raise _cannot(flow.name, move.name, found.reasons)
     tell("taking the fence down")
     fence.take_down(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:
@@ -116,7 +141,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     def nobody_has_written() -> None:
         with session(opened) as mirror:
             if found.closed and (written := _written_there(mirror, move, is_closed=True)):
-                raise CannotUndoMove(flow.name, move.name, tuple(written))
+                raise _cannot(flow.name, move.name, tuple(written))
 
     take_back(opened, reverse, move, order, nobody_has_written, tell)
     if found.closed:
@@ -150,13 +175,13 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
     with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
         back = going_back(mirror, move, order)
         if back.reasons:
-            raise CannotUndoMove(opened.flow.name, move.name, back.reasons)
+            raise _cannot(opened.flow.name, move.name, back.reasons)
         tell(f"putting {counted(len(back.groups), 'position')} of groups back")
         errors = commit_offsets(mirror.source, back.written)
         if errors:
             alias = opened.flow.source.alias
             refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
-            raise CannotUndoMove(opened.flow.name, move.name, refused)
+            raise _cannot(opened.flow.name, move.name, refused)
         put_back(pen, back.groups)
 
 

@@ -7,13 +7,16 @@ the source, record by record (invariants C and F).
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger, dry_run, prepare
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.takeover.order import TakeoverOrder
+from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
 from airmirror.windows.fence import claimed, fence_around
@@ -47,11 +50,6 @@ class Continued:
     again: int
     error: AirmirrorError | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        row = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return row | {"error": None if self.error is None else str(self.error)}
-
 
 @dataclass(frozen=True)
 class TakeoverCopies:
@@ -76,6 +74,18 @@ def copies_now(opened: Opened) -> TakeoverCopies:
         state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
         found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
     return TakeoverCopies(topics, planned, recorded, found)
+
+
+def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[Continued]:
+    """Wait until MirrorMaker 2 is stopped, then take over. Raises MirrorMakerRuns, and what ``take_over_copies`` does."""
+    await_stopped(opened, order.wait, tell=progress.phase)
+    rows = take_over_copies(opened, order.by, f"takeover-{uuid.uuid4().hex[:12]}", progress.phase)
+    for row in rows:
+        twice = f", {row.again:,} of its copies are there twice" if row.again else ""
+        if row.error is None:
+            after = f"after {counted(row.copied, 'record')} taken over{twice}"
+            progress.line(f"{row.topic}-{row.partition} continues at {row.start}, {after}")
+    return rows
 
 
 def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda phase: None) -> list[Continued]:

@@ -1,4 +1,4 @@
-"""``airmirror takeover history``: what MirrorMaker 2 had copied before gets segments, so that positions there are exact.
+"""The step *history* of a take-over: what MirrorMaker 2 had copied before gets segments, so that positions there are exact.
 
 Comparing takes no claim: windows go on meanwhile. Each topic is committed under a claim of its own, and only segment records
 are written, below what is verified already: each record that they map was just compared with the source (invariants D and F).
@@ -10,18 +10,17 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, counted
+from airmirror.flows.claims import when_free
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.compacted import compared
+from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.history import History
 from airmirror.windows.mirror import Mirror
@@ -62,26 +61,22 @@ class ComparedCopies:
     def is_lossy(self) -> bool:
         return self.history is not None and bool(self.history.gaps)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values: runs as (first, end)."""
-        found = self.history
-        return {
-            "topic": self.key.topic,
-            "partition": self.key.partition,
-            "remote_topic": self.remote_topic,
-            "exact_from": list(self.exact_from),
-            "copied": 0 if found is None else found.copied,
-            "twice": []
-            if found is None
-            else [
-                {"target": [run.target_first, run.target_end], "source": [run.source_first, run.source_end]}
-                for run in found.again
-            ],
-            "not_of_the_source": [] if found is None else [list(run) for run in found.strange],
-            "not_copied": [] if found is None else [[gap.first, gap.last + 1, gap.count] for gap in found.gaps],
-            "cleaned": 0 if found is None else found.cleaned,
-            "reason": self.reason or ("" if found is None else found.refused),
-        }
+    @property
+    def why_not(self) -> str:
+        """Why nothing of it becomes exact; "": it does."""
+        return self.reason or ("" if self.history is None else self.history.refused)
+
+
+def history_step(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[ComparedCopies]:
+    """Write the segments of what MirrorMaker 2 had copied. Raises what ``make_exact`` does."""
+    rows = make_exact(opened, order.topics, write=True, wait=order.wait, tell=progress.phase)
+    for row in rows:
+        before, now = row.exact_from
+        left = f", and is left as it is: {row.why_not}" if row.why_not else ""
+        progress.line(f"{row.key}: positions were exact from {before} on, and are from {now} on{left}")
+        for each in told(row):
+            progress.line(each)
+    return rows
 
 
 def make_exact(
@@ -119,6 +114,23 @@ def make_exact(
     return found
 
 
+def told(row: ComparedCopies) -> Iterator[str]:
+    """Yield each run of records that is no single copy of the source's, in words."""
+    found, place = row.history, f"{row.remote_topic}-{row.key.partition}"
+    if found is None:
+        return
+    for run in found.again:
+        again = f"again the source's {run.source_first} to {run.source_end - 1}"
+        yield f"copied twice: {place}, offsets {run.target_first} to {run.target_end - 1}: {again}"
+    for first, end in found.strange:
+        yield f"not the source's: {place}, offsets {first} to {end - 1}"
+    if found.cleaned:
+        count = counted(found.cleaned, "record")
+        yield f"taken by a cleaner: {row.key}: {count} that one side has, superseded by a later one of their key"
+    for gap in found.gaps:
+        yield f"not copied: {row.key}, {gap.count or 'some'} records between source offsets {gap.first} and {gap.last}"
+
+
 def _row(key: TopicPartition, first: SegmentRecord, history: History | None, reason: str) -> ComparedCopies:
     after = first.source_start if history is None else history.start
     return ComparedCopies(key, first.remote_topic, (first.source_start, after), history, reason)
@@ -147,12 +159,8 @@ def _commit_patiently(mirror: Mirror, rows: Sequence[ComparedCopies], wait: floa
     chosen = [row.history for row in rows if row.history is not None and row.history.accounts]
     if not chosen:
         return
-    for attempt in Retrying(
-        retry=retry_if_exception_type(FlowBusy), stop=stop_after_delay(wait), wait=wait_fixed(1.0), reraise=True
-    ):
-        with attempt:
-            tell(f"committing the segments of {chosen[0].key.topic}")
-            _commit(mirror, chosen)
+    tell(f"committing the segments of {chosen[0].key.topic}")
+    when_free(mirror.flow, lambda: _commit(mirror, chosen), tell, wait)
 
 
 def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:

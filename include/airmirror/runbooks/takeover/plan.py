@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
@@ -55,31 +54,6 @@ class TakeoverPlan:
         """Return whether a partition can't be taken over, or lacks records that the source had."""
         lossy = any(incident.is_loss for found in self.histories.values() for incident in found)
         return lossy or any(row.error is not None for row in self.partitions)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        rows = []
-        for row in self.partitions:
-            key = TopicPartition(row.topic, row.partition)
-            sync = self.syncs.get(key)
-            rows.append(
-                row.as_dict()
-                | {"last_sync": None if sync is None else [sync.source, sync.target]}
-                | {"history": [asdict(incident) for incident in self.histories.get(key, ())]}
-            )
-        return {
-            "flow": self.flow,
-            "mirrormaker": {
-                "progress_in": list(self.progress_in),
-                "progress_ms": self.progress_ms,
-                "running": list(self.running),
-            },
-            "partitions": rows,
-            "groups": [asdict(group) for group in self.groups],
-            "drift": [drift.as_dict() for drift in self.drift],
-            "warnings": list(self.warnings),
-            "needs_somebody": self.needs_somebody,
-        }
 
 
 def takeover_plan(opened: Opened) -> TakeoverPlan:

@@ -26,7 +26,7 @@ class MirrorMakerRuns(AirmirrorError):
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
-        again = command("takeover", "run", "--yes", flow=self.flow)
+        again = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
             f"flow {self.flow!r}: MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it "
             f"(its process, or its connectors: PUT /connectors/<name>/stop), then {again}\n{listed(self.reasons)}"

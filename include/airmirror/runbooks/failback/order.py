@@ -1,0 +1,34 @@
+"""The order of a failback: for whoever only names it, nothing else is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.runbooks.runbook import Order, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailbackOrder(Order):
+    """Who fails back, and why. ``leave``: what never crossed stays on the source alone. ``wait``: seconds for applications to
+    stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all.
+    ``accept``: records that differ on both sides stay as they are, and are in no account."""
+
+    leave: bool = option(
+        "Records that never crossed, and were not rescued, stay on the source alone.", False, "Leave what never crossed"
+    )
+    topics: tuple[str, ...] = option(
+        "A topic of the source; again for more. All but what was named if not given.",
+        (),
+        flag="topic",
+        verbs=("run", "undo"),
+    )
+    wait: float = option(
+        "How many seconds to wait until applications have stopped, and until all has returned.", 300.0, is_asked=False
+    )
+    inexact: bool = option("Also where groups do not go on at the very next record.", False, "Inexact groups too")
+    accept: bool = option(
+        "Records that differ on both sides stay as they are, in no account; a dry run lists them.",
+        False,
+        "Accept what differs",
+        flag="accept-loss",
+    )

@@ -1,0 +1,93 @@
+"""The runbook of a failback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.runbook import Asking, OpenFlow, Order, Runbook, Step, Undo, later
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
+    from airmirror.runbooks.failback.pair import Pair
+
+
+@contextmanager
+def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
+    """Open a flow, and that in the opposite direction where one is enabled."""
+    from airmirror.runbooks.failback.pair import Pair, opened_back
+
+    with open_flow("") as forward, opened_back(forward, open_flow) as reverse:
+        yield Pair(forward, reverse)
+
+
+def _usual(flow: Flow, order: FailbackOrder) -> Sequence[str]:
+    return ("return", "drain", "close", "move_groups", "open")
+
+
+def _asks_return(flow: Flow, order: FailbackOrder) -> str:
+    return "**Approve to let records return**; applications go on, and you are asked again before they switch."
+
+
+def _asks_switch(flow: Flow, order: FailbackOrder) -> str:
+    return "**Approve, then stop the applications on the target**: nobody may write there any more."
+
+
+FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
+    name="failback",
+    title="fail back",
+    summary="Fail back to the source of a flow, when it is there again.",
+    helps={
+        "plan": "Show what diverged since a failover: records of the source that never crossed, records written on the target "
+        "since.\n\nBoth clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, "
+        "2 bad input.",
+        "run": "Fail back to the source: what was written on the target since returns by the flow in the opposite direction, "
+        "groups are moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where "
+        "records would begin to return.\n\nThe step *rescue* copies records that never crossed to <remote topic>.rescued.<date> "
+        "on the target, with headers of their origin. The step *return* lets records return while applications go on; switch in "
+        "another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
+    },
+    order=FailbackOrder,
+    opens=opens_pair,
+    plan=later("failback.shown:planned"),
+    look=later("failback.shown:looked"),
+    steps=(
+        Step(
+            "rescue",
+            "rescuing what never crossed",
+            later("failback.rescue:rescue_step"),
+            apart=True,
+            looks=later("failback.shown:to_be_rescued"),
+        ),
+        Step(
+            "return",
+            "letting records return",
+            later("failback.steps:return_step"),
+            Asking("Let records return", _asks_return),
+        ),
+        Step(
+            "drain",
+            "draining what returns",
+            later("failback.steps:drain_step"),
+            Asking("Switch back", _asks_switch, later("failback.shown:left_to_return")),
+        ),
+        Step("close", "closing the return", later("failback.steps:close_step")),
+        Step("move_groups", "moving consumer groups", later("failback.steps:move_step")),
+        Step("open", "opening the flow again", later("failback.steps:open_step")),
+    ),
+    usual=_usual,
+    reported=("move_groups", "open"),
+    outcome=later("failback.shown:ended"),
+    undo=Undo(
+        help="End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and "
+        "the flow stays closed. As long as no group has gone on there. Exit status: 0 it is, or can be, undone, 1 it can't, 2 "
+        "bad input.",
+        yes="End the failback",
+        text="**Approve**: nothing of these topics returns any more, and they stay closed.",
+        look=later("failback.undo:look"),
+        do=later("failback.undo:undo"),
+    ),
+    over=later("failback.steps:nothing_left"),
+)

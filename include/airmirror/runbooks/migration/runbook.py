@@ -1,0 +1,110 @@
+"""The runbook of a migration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from airmirror.runbooks.failback.runbook import opens_pair
+from airmirror.runbooks.migration.order import MoveOrder, usual
+from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
+    from airmirror.runbooks.failback.pair import Pair
+
+
+def _usual(flow: Flow, order: MoveOrder) -> Sequence[str]:
+    return usual(reverse=flow.settings.move_reverse or order.reverse)
+
+
+def _copies_acls(flow: Flow) -> bool:
+    return flow.settings.sync_topic_acls_mode == "migrate"
+
+
+def _every(flow: Flow) -> bool:
+    return True
+
+
+def _asks(step: str, text: str, of: Callable[[Flow], bool] = _every) -> Asking[Pair, MoveOrder]:
+    def told(flow: Flow, order: MoveOrder) -> str:
+        return text.format(source=flow.source.alias, target=flow.target.alias)
+
+    return Asking("Do it", told, later("migration.shown:before", step), of)
+
+
+MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
+    name="migration",
+    title="migrate",
+    summary="Move a cluster's topics and clients to another one.",
+    helps={
+        "plan": "Take inventory of both clusters, propose what must move together, and say of every rule whether it is met."
+        "\n\nNothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.",
+        "run": "Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without "
+        "--yes it shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.",
+        "rehearse": "Rehearse a migration while everything runs: each group's next record is read on both sides, the newest "
+        "records are compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would "
+        "not.",
+    },
+    order=MoveOrder,
+    opens=opens_pair,
+    plan=later("migration.shown:planned"),
+    look=later("migration.shown:before", ""),
+    steps=(
+        Step(
+            "mirror",
+            "waiting until all is mirrored",
+            later("migration.steps:take", "mirror"),
+            _asks(
+                "mirror",
+                "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
+                _copies_acls,
+            ),
+        ),
+        Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups")),
+        Step(
+            "switch_consumers",
+            "switching consumers",
+            later("migration.steps:take", "switch_consumers"),
+            _asks(
+                "switch_consumers",
+                "**Approve, then stop all consumers of these groups on {source}**: their positions are written on {target} "
+                "when they have gone. No group is rolled over member by member.",
+            ),
+        ),
+        Step("reverse", "preparing the flow back", later("migration.steps:take", "reverse")),
+        Step(
+            "switch_producers",
+            "switching producers",
+            later("migration.steps:take", "switch_producers"),
+            _asks(
+                "switch_producers",
+                "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
+                "{target}, the topics are closed for every window.",
+            ),
+        ),
+        Step(
+            "finish",
+            "leaving the way back",
+            later("migration.steps:take", "finish"),
+            _asks(
+                "finish",
+                "**Approve to leave the way back**: how to put groups back is forgotten. Nothing is deleted.",
+            ),
+            apart=True,
+        ),
+    ),
+    usual=_usual,
+    reported=("switch_producers",),
+    outcome=later("migration.shown:ended"),
+    undo=Undo(
+        help="Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have "
+        "written nothing on the target; with a flow back also afterwards. Exit status: 0 it can be undone, or was, 1 it can't, "
+        "2 bad input.",
+        yes="Do it",
+        text="**Approve** to take these steps back.",
+        look=later("migration.undo:look"),
+        do=later("migration.undo:undo"),
+    ),
+    rehearse=later("migration.rehearsal_report:rehearsed"),
+)

@@ -1,0 +1,63 @@
+"""The runbook of a take-over from MirrorMaker 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from airmirror.runbooks.runbook import Asking, OpenFlow, Runbook, Step, later
+from airmirror.runbooks.takeover.order import TakeoverOrder
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
+    from airmirror.flows.prepare import Opened
+
+
+def _opens(open_flow: OpenFlow, order: TakeoverOrder) -> AbstractContextManager[Opened]:
+    return open_flow("")
+
+
+def _usual(flow: Flow, order: TakeoverOrder) -> Sequence[str]:
+    return ("take_over",)
+
+
+def _asks(flow: Flow, order: TakeoverOrder) -> str:
+    return "**Approve, then stop MirrorMaker 2**; nothing is taken over before it is stopped."
+
+
+TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
+    name="takeover",
+    title="take over from MirrorMaker 2",
+    summary="From MirrorMaker 2 to Airmirror, in the same topics.",
+    helps={
+        "plan": "Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status "
+        "1: something needs a person.",
+        "run": "Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next "
+        "window copies what comes. Exit status 1: a partition could not be taken over.\n\nThe step *history* compares what "
+        "MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions there become exact "
+        "too, and lists what it has copied twice.",
+    },
+    order=TakeoverOrder,
+    opens=_opens,
+    plan=later("takeover.shown:planned"),
+    look=later("takeover.shown:planned"),
+    steps=(
+        Step(
+            "take_over",
+            "waiting until MirrorMaker 2 is stopped",
+            later("takeover.copies:take_over"),
+            Asking("Take over", _asks),
+        ),
+        Step(
+            "history",
+            "comparing what MirrorMaker 2 had copied",
+            later("takeover.exact:history_step"),
+            apart=True,
+            looks=later("takeover.shown:compared"),
+        ),
+    ),
+    usual=_usual,
+    reported=("take_over",),
+    outcome=later("takeover.shown:ended"),
+)

@@ -1,0 +1,186 @@
+"""A take-over as people and programs are shown it: its plan, its outcome, and what MirrorMaker 2 had copied before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airmirror.errors import command, counted
+from airmirror.flows.prepare import Opened
+from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.runbooks.runbook import Progress, Ran
+from airmirror.runbooks.shown import differences
+from airmirror.runbooks.takeover.copies import Continued
+from airmirror.runbooks.takeover.exact import ComparedCopies, make_exact, told
+from airmirror.runbooks.takeover.order import TakeoverOrder
+from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
+from airmirror.times import utc
+
+PARTITION = (
+    "topic",
+    "partition",
+    "remote_topic",
+    "last_of_mirrormaker",
+    "continues_at",
+    "source_end",
+    "recognised",
+    "twice",
+)
+
+
+def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Document:
+    """The document of a plan as things are now."""
+    progress.phase("comparing both clusters")
+    return shown_plan(takeover_plan(opened))
+
+
+def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
+    """The document of a take-over that was carried out."""
+    rows: Sequence[Continued] = ran.gave["take_over"]
+    wrong = [row for row in rows if row.error is not None]
+    then = command("run-window", flow=opened.flow.name)
+    return Document(
+        kind="takeover",
+        about=f"Take-over of {opened.flow.name}",
+        headline=f"{_counts(opened.flow.name, rows)} The next window copies what comes after: {then}, or its DAG.",
+        is_good=not wrong,
+        asked={"flow": opened.flow.name},
+        numbers={"milliseconds": round(ran.seconds * 1000)},
+        findings=_errors(rows),
+        sections=[_partitions(rows), _wrong(rows)],
+        by=order.by,
+        reason=order.reason,
+    )
+
+
+def shown_plan(found: TakeoverPlan) -> Document:
+    """The document of a plan."""
+    last = "it has told none yet" if found.progress_ms is None else f"last written {utc(found.progress_ms)}"
+    incidents: list[Row] = [
+        {"topic": key.topic, "partition": key.partition, "found": each.what, "is_loss": each.is_loss}
+        for key, its in sorted(found.histories.items())
+        for each in its
+    ]
+    groups: list[Row] = [
+        {
+            "group": each.group,
+            "topic": each.topic,
+            "partition": each.partition,
+            "position": each.position,
+            "after_the_take_over": "exact" if each.exact else each.why,
+        }
+        for each in found.groups
+    ]
+    syncs: list[Row] = [
+        {"topic": key.topic, "partition": key.partition, "source": sync.source, "target": sync.target}
+        for key, sync in sorted(found.syncs.items())
+    ]
+    running = [Finding("warn", "MirrorMaker 2 is stopped", each) for each in found.running]
+    then = command("takeover", "run", "--reason", "…", "--yes", flow=found.flow)
+    return Document(
+        kind="takeover plan",
+        about=f"Take-over plan of {found.flow}",
+        headline=f"{_counts(found.flow, found.partitions)} Stop MirrorMaker 2, then {then}",
+        is_good=not found.needs_somebody,
+        asked={"flow": found.flow},
+        findings=[
+            Finding("ok", "MirrorMaker 2's progress is known", f"in {', '.join(found.progress_in)}: {last}"),
+            *(running or [Finding("ok", "MirrorMaker 2 is stopped", "none of its workers is seen on the target")]),
+            *_errors(found.partitions),
+            *(Finding("warn", "nothing else is to be told", each) for each in found.warnings),
+        ],
+        sections=[
+            _partitions(found.partitions),
+            Section(
+                "history",
+                incidents,
+                "What MirrorMaker 2 did before, by its offset syncs",
+                brief=("topic", "partition", "found"),
+                empty="nothing unusual",
+            ),
+            Section(
+                "groups",
+                groups,
+                "Consumer groups",
+                brief=("group", "topic", "partition", "position", "after_the_take_over"),
+                empty="none has committed offsets",
+            ),
+            differences(found.drift),
+            Section("syncs", syncs, "Newest offset syncs"),
+        ],
+    )
+
+
+def compared(opened: Opened, order: TakeoverOrder, progress: Progress) -> Document:
+    """The document of what MirrorMaker 2 had copied before the take-over. Nothing is written but the ledger."""
+    rows = make_exact(opened, order.topics, write=False, wait=order.wait, tell=progress.phase)
+    return shown_history(opened.flow.name, rows)
+
+
+def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
+    """The same as a document; not good where something was not copied, or can't be compared."""
+    partitions: list[Row] = [
+        {
+            "topic": row.key.topic,
+            "partition": row.key.partition,
+            "exact_from": row.exact_from[0],
+            "would_be_from": row.exact_from[1],
+            "records": 0 if row.history is None else row.history.copied,
+            "twice": 0 if row.history is None else row.history.twice,
+            "left_as_it_is": row.why_not,
+        }
+        for row in rows
+    ]
+    found: list[Row] = [{"found": each} for row in rows for each in told(row)]
+    run = command("takeover", "run", "--reason", "…", "--yes", flow=flow)
+    return Document(
+        kind="takeover history",
+        about=f"What MirrorMaker 2 had copied before: {flow}",
+        headline=f"{flow}: {counted(len(rows), 'partition')} compared.",
+        is_good=not any(row.is_lossy or row.why_not for row in rows),
+        asked={"flow": flow},
+        sections=[
+            Section(
+                "partitions",
+                partitions,
+                "Partitions",
+                brief=tuple(partitions[0]) if partitions else (),
+                empty=f"the flow has copied nothing yet: {run}",
+            ),
+            Section("found", found, "What was found", brief=("found",) if found else ()),
+        ],
+    )
+
+
+def _counts(flow: str, rows: Sequence[Continued]) -> str:
+    wrong = sum(row.error is not None for row in rows)
+    return f"{flow}: {counted(len(rows) - wrong, 'partition')} can go on after MirrorMaker 2's copies, {wrong} can't."
+
+
+def _errors(rows: Sequence[Continued]) -> list[Finding]:
+    return [Finding("stop", "every partition can go on", str(row.error)) for row in rows if row.error is not None]
+
+
+def _partitions(rows: Sequence[Continued]) -> Section:
+    told: list[Row] = [
+        {
+            "topic": row.topic,
+            "partition": row.partition,
+            "remote_topic": row.remote_topic,
+            "last_of_mirrormaker": None if row.recorded < 0 else row.recorded,
+            "continues_at": None if row.error is not None else row.start,
+            "source_end": row.end,
+            "recognised": row.copied,
+            "twice": row.again,
+            "exact_from": None if row.since < 0 else row.since,
+        }
+        for row in rows
+    ]
+    return Section(
+        "partitions", told, "Where it continues", brief=PARTITION if told else (), empty="the flow has no topics"
+    )
+
+
+def _wrong(rows: Sequence[Continued]) -> Section:
+    """The partitions that could not be taken over: a terminal shows no findings of an outcome."""
+    told: list[Row] = [{"error": str(row.error)} for row in rows if row.error is not None]
+    return Section("errors", told, "Not taken over", brief=("error",) if told else ())
