@@ -33,7 +33,7 @@ SHOWN = (
 SHOWN_OF_A_CLOSED_FLOW = (
     ("failover", "undo", *WHY),
     ("failback", "plan"),
-    ("failback", "rescue", *WHY),
+    ("failback", "run", "--step", "rescue", *WHY),
     ("flow", "open", *WHY),
 )
 

@@ -116,7 +116,7 @@ def test_a_group_with_members_is_named_and_not_switched(
     with member(west, group, flow.remote_topic, protocol):  # they consume there: again is no error (a marker counts)
         assert f"{group}: consumes, 21 offsets to read" in takes(flow.opened, "switch_consumers")
         state = move_state(flow.opened, move_of(flow.opened), ORDER)
-        assert state.groups[0].there.is_active and state.next == "switch_producers" and state.as_dict()["behind"] == 0
+        assert state.groups[0].there.is_active and state.next == "switch_producers" and state.behind == 0
 
 
 def test_a_group_that_had_read_to_the_end_stays_switched_when_more_is_written(

@@ -220,6 +220,7 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
             for step in ("mirror", "check_groups", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
         ),
         "takeover.take_over",
+        "takeover.history",
         "carry_out",
     }
 
@@ -241,7 +242,7 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple
         tasks["choose"].execute(run_of(FORM | {"runbook": "takeover"}, user="mallory"))  # the key of another
     with pytest.raises(AirflowSkipException, match="the run is for takeover"):
         tasks["failover.close"].execute(run_of(FORM | {"runbook": "takeover"}))
-    with pytest.raises(NoSuchVerb, match="takeover has no 'undo': start a run with run"):
+    with pytest.raises(NoSuchVerb, match="takeover has no 'undo': start a run with plan or run"):
         tasks["choose"].execute(run_of(FORM | {"runbook": "takeover", "verb": UNDO}))
 
 
@@ -261,5 +262,5 @@ def test_a_run_has_the_tasks_of_its_runbook_alone() -> None:
     assert left == {
         "failover": {"failover.approve_undo", "failover.undo"},
         "migration": {"migration.plan"},
-        "takeover": {"takeover.plan", "takeover.take_over", "takeover.first_window"},
+        "takeover": {"takeover.approve_take_over", "takeover.take_over"},
     }

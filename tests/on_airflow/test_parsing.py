@@ -205,7 +205,7 @@ def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("AskToDecide", "EmptyOperator", "FirstWindow", "Idle", "NextWindow"):
+            if task["type"] not in ("AskToDecide", "EmptyOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
 
 
@@ -228,7 +228,7 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
         "failover.approve_undo",
         "failback.approve_return",
         "failback.approve_drain",
-        "takeover.plan",
+        "takeover.approve_take_over",
     ]
     asking["operate"] += [
         f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags.takeover import LEAVE, PLAN, RUN, TAKE_OVER
+from airmirror.on_airflow.dags.runbooks import LEAVE, asking
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.tasks import takeover
+from airmirror.on_airflow.tasks import runbooks
+from airmirror.runbooks.errors import Incomplete
 from airmirror_local.brokers import Broker
 from support.approvals import answered, approvals, run_of, tasks_of
 from support.flows import as_mirrormaker, mirror
@@ -20,6 +22,8 @@ from support.mirrormaker import numbered
 from support.topics import Record, produce
 
 __all__ = ["approvals"]
+
+PLAN, RUN, TAKE_OVER = asking("take_over"), "take_over", "Take over"
 
 
 def test_a_question_shows_the_plan_and_an_answer_takes_over(
@@ -33,9 +37,14 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield flow.opened
 
-    monkeypatch.setattr(takeover, "opened_flow", opened_flow)
-    tasks, form = tasks_of(flow.flow, "takeover"), {"runbook": "takeover", "verb": "run"}
-    asked = takeover.ask(deployment(), flow.flow.name)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
+    place = replace(deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr("airmirror.on_airflow.dags.runbooks.deployment", lambda: place)
+    tasks, form = (
+        tasks_of(flow.flow, "takeover"),
+        {"runbook": "takeover", "verb": "run", "reason": "moving day", "steps": None},
+    )
+    asked = tasks[PLAN].ask(run_of(form))
     assert "1 partition can go on after MirrorMaker 2's copies, 0 can't" in asked.subject
     assert f"| {flow.topic} | 0 | {flow.remote_topic} | 59 | 70 | 100 | 10 | 0 |" in asked.body.replace("\\", "")
     with pytest.raises(AirflowSkipException):
@@ -46,5 +55,5 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(
     assert (taken.source_start, taken.source_end, taken.copied) == (60, 70, 10)
     assert flow.run().is_verified and flow.assert_equal() == 100
     produce(west, flow.remote_topic, [Record(b"of others")], partition=0)
-    with pytest.raises(takeover.NotTakenOver, match="1 partition can't be taken over"):
+    with pytest.raises(Incomplete):
         tasks[RUN].execute(answered(tasks, run_of(form), PLAN, TAKE_OVER))

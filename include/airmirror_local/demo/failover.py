@@ -41,7 +41,7 @@ from airmirror_local.stack import FLOW
 BACK = "west->east"
 WHY, WHO = "east burns", "demo"
 WAIT_SECONDS, MEMBERS_SECONDS = 300.0, 3.0
-BACK = FailbackOrder(reason=WHY, by=WHO, wait=WAIT_SECONDS)
+RETURNING = FailbackOrder(reason=WHY, by=WHO, wait=WAIT_SECONDS)
 MOST_NAMED = 3
 KILLED = "checkout.east"  # the transactional id of a producer of the shop
 CONFIGURATION = """
@@ -127,7 +127,7 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
             Producer({"bootstrap.servers": east.bootstrap, "transactional.id": KILLED}).init_transactions(WAIT_SECONDS)
         _rescue(console, step, pair)
         with step("what was written on west returns, while the shop is open"):
-            return_step(pair, BACK)
+            return_step(pair, RETURNING)
             windows(caught_up(pair.reverse), seconds)
         with step("the shop closes on west, and is failed back"):
             shop.close()
@@ -137,7 +137,7 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
             course.failback_seconds = done.seconds
             course.returned = sum(
                 each.records
-                for each in outcome_of_failback(pair, BACK, done.gave["move_groups"], done.seconds).returned
+                for each in outcome_of_failback(pair, RETURNING, done.gave["move_groups"], done.seconds).returned
             )
         with step(f"the shop is open on east again, for {seconds} s"):
             before = len(shop.acknowledged())
@@ -168,7 +168,7 @@ def _fail_back(pair: Pair) -> Ran:
     until = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            return run(FAILBACK, pair, BACK)
+            return run(FAILBACK, pair, RETURNING)
         except GroupsActive:
             if time.monotonic() > until:
                 raise
@@ -187,7 +187,7 @@ def _rescue(console: Console, step: Step, pair: Pair) -> None:
         plan = failback_plan(pair.forward)
     show(console, *finding_lines(plan.findings), f"  {plan.headline}")
     with step("what never crossed is rescued"):
-        _, plan = rescue(pair.forward, BACK)
+        _, plan = rescue(pair.forward, RETURNING)
     show(console, f"  {plan.headline}")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param, TaskGroup
@@ -14,10 +13,10 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.runbooks import PLAN, AnyRunbook, TakeStep, fields_of, order_of, tasks_of, told
-from airmirror.on_airflow.dags.takeover import takeover_tasks
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,30 +30,7 @@ now: clear any of them. An answer counts for a day. The button *Report* of a tas
 """
 
 
-@dataclass(frozen=True)
-class Book:
-    """A runbook as tasks. ``tasks``: makes them and returns those of each verb; ``fields``: what its form asks for; ``does``:
-    what it does, as Markdown."""
-
-    tasks: Callable[[Flow], Mapping[str, tuple[str, ...]]]
-    fields: Callable[[Flow], Mapping[str, Param]]
-    does: str
-    runbook: AnyRunbook | None = None
-
-
-def book_of(runbook: AnyRunbook) -> Book:
-    """A runbook that declares all of it."""
-    return Book(partial(tasks_of, runbook), partial(fields_of, runbook), told(runbook), runbook)
-
-
-TAKEOVER = Book(
-    takeover_tasks,
-    lambda _: {},
-    """Takes the flow over from MirrorMaker 2, in the same topics, as `airmirror takeover run` does (docs/take-over.md), while
-it still runs, and again after each hand-back. `plan` looks at MirrorMaker 2 and both clusters, and asks. `take_over` waits
-until MirrorMaker 2 is really stopped: **stop it once you have approved**; then every partition continues after MirrorMaker
-2's copies. `first_window` starts a run of `replicate.{source}.{target}`, which copies what comes after. Switch that DAG on.""",
-)
+RUNBOOKS: dict[str, AnyRunbook] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)}
 
 
 @dataclass(eq=False)
@@ -101,9 +77,9 @@ class ChooseRunbook(Choose):
         if f"{name} {verb}" not in self.choices:
             known = (each.partition(" ") for each in self.choices)
             raise NoSuchVerb(self.flow.name, name, verb, tuple(of for book, _, of in known if book == name))
-        runbook = RUNBOOKS[name].runbook
-        if runbook is None or verb != "run":
-            return {f"{name}.{PLAN}"} if runbook and given["dry_run"] else {*self.choices[f"{name} {verb}"]}
+        runbook = RUNBOOKS[name]
+        if verb != "run":
+            return {f"{name}.{PLAN}"} if given["dry_run"] else {*self.choices[f"{name} {verb}"]}
         from airmirror.on_airflow.tasks.runbooks import steps_of
 
         steps = steps_of(runbook, self.flow, order_of(runbook, context), given["steps"] or ())
@@ -120,12 +96,8 @@ class ChooseRunbook(Choose):
             raise MayNotStart(self.flow.name, book, user)
 
 
-RUNBOOKS = {each.name: book_of(each) for each in (FAILOVER, FAILBACK, MIGRATION)} | {"takeover": TAKEOVER}
-
-
 def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
     """The runbooks of a flow. ``has_reverse``: there is a flow in the opposite direction."""
-    source, target = flow.source.alias, flow.target.alias
     books = {name: book for name, book in RUNBOOKS.items() if has_reverse or name != "failback"}
     with new_dag(
         id_of("operate", flow),
@@ -139,9 +111,9 @@ def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
     ) as dag:
         choices, groups = dict[str, tuple[str, ...]](), list[TaskGroup]()
         for name, book in books.items():
-            does = book.does.format(flow=flow.name, source=source, target=target, opposite=flow.opposite)
-            with TaskGroup(name, tooltip=does) as group:
-                verbs = book.tasks(flow)
+            does = told(book)
+            with TaskGroup(name, tooltip=book.summary) as group:
+                verbs = tasks_of(book, flow)
             choices |= {f"{name} {verb}": tuple(map(group.child_id, tasks)) for verb, tasks in verbs.items()}
             groups.append(group)
             dag.doc_md = f"{dag.doc_md}\n### {name}\n\n{does}\n"
@@ -150,11 +122,11 @@ def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
     return dag
 
 
-def _form(flow: Flow, books: Mapping[str, Book]) -> dict[str, Param]:
+def _form(flow: Flow, books: Mapping[str, AnyRunbook]) -> dict[str, Param]:
     """The fields of all runbooks; one that several have is the same in each."""
     fields, owners = dict[str, Param](), dict[str, list[str]]()
     for name, book in books.items():
-        for key, field in book.fields(flow).items():
+        for key, field in fields_of(book, flow).items():
             known = fields.setdefault(key, field)
             assert (known.schema["type"], known.value) == (field.schema["type"], field.value), key
             owners.setdefault(key, []).append(name)

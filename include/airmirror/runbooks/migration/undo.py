@@ -97,10 +97,9 @@ def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
 def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
     if not found.lines:
         headline = f"{order.move}: {'no fence stands' if order.fence else 'nothing was switched'}."
-    elif order.fence:
-        headline = f"{order.move} {'has no fence any more' if done else 'would have no fence any more'}."
     else:
-        headline = f"{order.move} {'is' if done else 'would be'} undone: {counted(len(found.lines), 'change')}."
+        state = "without its fence" if order.fence else "undone"
+        headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
     changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
     return shown_undo("migration", flow, headline, found.reasons, [changes])
