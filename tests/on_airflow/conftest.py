@@ -53,7 +53,6 @@ NAMES = (
     "lineage",
     "evident",
     "following",
-    "taken",
     "failing",
     "burning",
     "rehearsed",
@@ -87,7 +86,6 @@ growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
-taken->west.takeover.approval.enabled = true
 failing->west.groups = failing-billing
 burning->west.groups = burning-billing
 rehearsed->west.groups = rehearsed-billing
@@ -120,6 +118,9 @@ compare.evident.source = evident
 compare.evident.target = west
 compare.evident.topics = evident-.*
 compare.evident.rename = evident.{{topic}}
+# Their audits run when they are triggered.
+evident->west.audit.schedule =
+replayed->west.audit.schedule =
 # It begins at the end; what was before goes into a topic of its own.
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history

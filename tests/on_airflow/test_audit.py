@@ -144,16 +144,16 @@ def test_what_was_before_the_first_window_is_replicated_into_a_topic_of_its_own(
 @pytest.mark.long
 @pytest.mark.flow("replayed")
 def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
-    dag_id = f"replay.{flow.source}.{flow.target}"
+    dag_id = f"audit.{flow.source}.{flow.target}"
     produce(flow.east, flow.topic, records(0), partition=1, records_per_batch=15)
     try:
-        offsets = {"topic": flow.topic, "partition": 1, "start": 5, "end": 20}
+        offsets = {"what": "offsets", "topics": [flow.topic], "partitions": [1], "start": 5, "end": 20}
         dry = flow.client.trigger(dag_id, offsets)
         assert flow.client.wait_for_run(dag_id, dry) == "success"
         log = flow.client.log(dag_id, dry, "compare")
         assert flow.client.tasks(dag_id, dry)["replicate_window"]["state"] == "skipped" and "15" in log
-        wrong = flow.client.trigger(dag_id, offsets | {"end": 41, "dry_run": False})
-        real = flow.client.trigger(dag_id, offsets | {"dry_run": False})
+        wrong = flow.client.trigger(dag_id, offsets | {"what": "replay", "end": 41})
+        real = flow.client.trigger(dag_id, offsets | {"what": "replay"})
         assert flow.client.wait_for_run(dag_id, wrong) == "failed"
         assert "the source ends at 40" in flow.client.log(dag_id, wrong, "replicate_window")
         assert flow.client.wait_for_run(dag_id, real) == "success"
@@ -167,7 +167,7 @@ def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.flow("submitted")
 def test_intervals_and_offsets_are_replicated_by_spark_submit(flow: AirflowFlow) -> None:
-    audit, replay = (f"{kind}.{flow.source}.{flow.target}" for kind in ("audit", "replay"))
+    audit = f"audit.{flow.source}.{flow.target}"
     for hour in range(3):
         for partition in (0, 1):
             produce(flow.east, flow.topic, records(hour), partition=partition)
@@ -180,17 +180,16 @@ def test_intervals_and_offsets_are_replicated_by_spark_submit(flow: AirflowFlow)
         remote = read_all(flow.west, f"{flow.source}.{flow.topic}")
         assert {number: len(found) for number, found in remote.items()} == {0: 80, 1: 80}  # and nothing later
         flow.client.wait(lambda: _over(flow))
-        conf = {"topic": flow.topic, "partition": 1, "start": 80, "end": 100, "dry_run": False}
-        run_id = flow.client.trigger(replay, conf)
-        assert flow.client.wait_for_run(replay, run_id) == "success"
-        assert "airmirror: window" in flow.client.log(replay, run_id, "replicate_window")
+        conf = {"what": "replay", "topics": [flow.topic], "partitions": [1], "start": 80, "end": 100}
+        run_id = flow.client.trigger(audit, conf)
+        assert flow.client.wait_for_run(audit, run_id) == "success"
+        assert "airmirror: window" in flow.client.log(audit, run_id, "replicate_window")
         remote = read_all(flow.west, f"{flow.source}.{flow.topic}")
         assert {number: len(found) for number, found in remote.items()} == {0: 80, 1: 100}
         assert flow.first_run()["state"] == "success"
         assert flow.assert_equal() == 240
     finally:
         flow.client.pause(audit)
-        flow.client.pause(replay)
 
 
 def _over(flow: AirflowFlow) -> bool:

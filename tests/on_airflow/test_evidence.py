@@ -38,8 +38,8 @@ def test_a_flow_is_reported_and_compared_and_the_button_leads_to_the_page(flow: 
     for partition in (0, 1):
         produce(flow.east, flow.topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(200)], partition=partition)
     assert flow.first_run()["state"] == "success"
-    reports = replace(flow, kind="report")
-    run_id, state = reports.run()
+    reports = replace(flow, kind="audit")
+    run_id, state = reports.run({"what": "report"})
     assert state == "success", reports.log(run_id, "report")
     text, file = page(reports, run_id, "report")
     assert flow.topic in text and "reports/evident.west" in file.as_posix()

@@ -9,32 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import failback as dag
-from airmirror.on_airflow.dags.failback import (
-    CLOSE,
-    DRAIN,
-    LEAVE,
-    LET_RETURN,
-    MOVE,
-    OPEN,
-    PLAN,
-    RETURN,
-    SWITCH,
-    SWITCH_BACK,
-    TAKE_BACK,
-    UNDO,
-    failback_dag,
-)
-from airmirror.on_airflow.tasks import failback
+from airmirror.on_airflow.dags import runbooks as dag
+from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking, order_of
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import NotApproved
+from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.steps import is_done
 from airmirror.wire.owners import WHOLE
 from on_airflow.conftest import AirflowFlow
-from support.approvals import answered, approvals, run_of
+from support.approvals import answered, approvals, run_of, tasks_of
 from support.failovers import PLANNED, fail_over
 from support.following import numbered
 from support.groups import commit, committed
@@ -43,6 +30,10 @@ from support.sides import Sides
 from support.topics import assert_mirrored, produce
 
 __all__ = ["approvals"]
+
+PLAN, SWITCH = asking("return"), asking("drain")
+LET_RETURN, SWITCH_BACK, TAKE_BACK = "Let records return", "Switch back", "End the failback"
+STEPS = ("return", "drain", "close", "move_groups", "open")
 
 
 def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:
@@ -55,7 +46,8 @@ def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = Fa
 
 
 def form(dry_run: bool = False, **more: str) -> Any:
-    return run_of({"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more)
+    order = {"topics": None, "leave": False, "inexact": False, "accept": False, "steps": None}
+    return run_of({"runbook": "failback", "verb": "run", "reason": "INC-7", "dry_run": dry_run} | order | more)
 
 
 @pytest.fixture
@@ -74,19 +66,18 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approval
 
     found = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: found)
-    monkeypatch.setattr(failback, "opened_flow", opened_flow)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
     return made
 
 
 def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
-    flow = both.there.flow.name
-    asked = failback.ask(dag.deployment(), flow, dag.order_of(form(), "ada"))
+    flow, tasks = both.there.flow.name, tasks_of(both.there.flow, "failback")
+    asked = tasks[PLAN].ask(form())
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
     assert "INC-7" in asked.body and "applications go on" in asked.body
-    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
-    with pytest.raises(AirflowSkipException):
-        tasks[PLAN].execute(given(tasks, LET_RETURN, dry_run=True))
-    steps, last = [tasks[name] for name in (RETURN, DRAIN, CLOSE, MOVE, OPEN)], tasks[OPEN]
+    tasks["plan"].execute(form(dry_run=True))
+    assert both.topic in tasks["plan"].page.read_text()
+    steps, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
     for operator in steps:
         with pytest.raises(AirflowSkipException):
             operator.execute(given(tasks, LEAVE, LEAVE))
@@ -100,45 +91,50 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     assert "2 partitions with more to return" in switch.subject and "stop the applications" in switch.body
     others: Any = {"topics": ["another"]}
     assert "0 partitions with more to return" in tasks[SWITCH].ask(form(**others)).subject
+    approved = given(tasks, LET_RETURN, SWITCH_BACK)
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
-            operator.execute(given(tasks, LET_RETURN, SWITCH_BACK))
+            operator.execute(approved)
     assert is_done(both.pair) and owners_now(both.there).closed == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
-    assert "nothing returns" in failback.ask(dag.deployment(), flow, dag.order_of(form(), "ada")).subject
+    with pytest.raises(DownstreamTasksSkipped):
+        tasks[PLAN].ask(form())  # nothing is left to do, and nobody is asked
 
 
-def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
+def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     """Groups that were moved go back; another failback can follow."""
-    flow = both.there.flow.name
-    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
-    undo, asks, before = tasks[UNDO], tasks[PLAN], committed(both.east, both.group)
+    tasks = tasks_of(both.there.flow, "failback")
+    undo, asks, before = tasks[UNDO], tasks[asking(UNDO)], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
-    for name in (RETURN, DRAIN, CLOSE, MOVE):
-        tasks[name].execute(given(tasks, LET_RETURN, SWITCH_BACK))
+    approved = given(tasks, LET_RETURN, SWITCH_BACK)
+    for name in STEPS[:-1]:
+        tasks[name].execute(approved)
     assert committed(both.east, both.group) != before
-    asked = asks.ask(form(way=UNDO))
-    assert asks.options == [TAKE_BACK, LEAVE] and "1 topic" in asked.subject
-    assert asked.subject.startswith(f"{flow}: end the failback?")
+    asked = asks.ask(form(verb=UNDO))
+    assert "take the failback back?" in asked.subject and "1 topic" in asked.subject
     assert "INC-7" in asked.body and f"| {both.topic} | {both.remote} |" in asked.body
     assert f"| {both.group} | {both.topic} | 0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
-    others: Any = {"way": UNDO, "topics": ["another"]}
-    assert asks.ask(form(**others)).subject == f"{flow}: nothing returns"
-    undo.execute(given(tasks, TAKE_BACK, **others))
+    others: Any = {"topics": ["another"]}
+    with pytest.raises(runbooks.NothingToUndo):
+        asks.ask(form(verb=UNDO, **others))
+    undo.execute(taken_back(tasks, TAKE_BACK, **others))
     assert both.pair.returning() == {both.remote: both.topic}, "what is not named goes on"
-    for skipped in (tasks[RETURN], undo):
-        with pytest.raises(AirflowSkipException):
-            skipped.execute(given(tasks, TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))
+    with pytest.raises(AirflowSkipException):
+        undo.execute(taken_back(tasks, LEAVE))
     for _ in range(2):  # cleared, it does what is left
-        undo.execute(given(tasks, TAKE_BACK, way=UNDO))
+        undo.execute(taken_back(tasks, TAKE_BACK))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
     assert WHOLE in owners_now(both.there).closed, "it stays closed"
-    assert asks.ask(form(way=UNDO)).subject == f"{flow}: nothing returns"
-    with pytest.raises(AirflowSkipException):
-        tasks[RETURN].execute(given(tasks, LEAVE))
-    assert asks.ask(form()).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
+    with pytest.raises(runbooks.NothingToUndo):
+        asks.ask(form(verb=UNDO))
+    assert "fail back?" in tasks[PLAN].ask(form()).subject
+
+
+def taken_back(tasks: dict[str, Any], option: str, **more: Any) -> Any:
+    """A task's context, with what people have answered to the question of an undo."""
+    return answered(tasks, form(verb=UNDO, **more), asking(UNDO), option)
 
 
 @pytest.mark.long
@@ -150,25 +146,25 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(50, 1000 * partition), partition=partition)
     commit(flow.east, group, {(flow.topic, 0): 20})
-    over = flow.client.trigger("failover.returning.west", {"way": "planned", "reason": "moving day"})
-    flow.answer("failover.returning.west", over, "plan", "Fail over")
-    assert flow.client.wait_for_run("failover.returning.west", over) == "success"
+    over = flow.client.trigger("operate.returning.west", {"runbook": "failover", "reason": "moving day"})
+    flow.answer("operate.returning.west", over, "failover.approve_drain", "Fail over")
+    assert flow.client.wait_for_run("operate.returning.west", over) == "success"
     assert committed(flow.west, group) == {(remote, 0): 20}
     for partition in (0, 1):
         produce(flow.west, remote, numbered(30, 5000 + 1000 * partition), partition=partition)
-    dag_id = "failback.returning.west"
-    dry = flow.client.trigger(dag_id, {"reason": "a dry run", "dry_run": True})
+    dag_id = "operate.returning.west"
+    dry = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "a dry run", "dry_run": True})
     assert flow.client.wait_for_run(dag_id, dry) == "success"
-    run_id = flow.client.trigger(dag_id, {"reason": "east is back"})
-    question = flow.answer(dag_id, run_id, "plan", LET_RETURN)
+    run_id = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "east is back"})
+    question = flow.answer(dag_id, run_id, f"failback.{PLAN}", LET_RETURN)
     assert "60 were written on the target since" in question["subject"]
-    flow.asked(dag_id, run_id, "switch")  # records return from now on, by the DAG of the flow back
+    flow.asked(dag_id, run_id, f"failback.{SWITCH}")  # records return from now on, by the DAG of the flow back
     back = flow.client.trigger("replicate.west.returning")
     flow.client.unpause("replicate.west.returning")
     assert flow.client.wait_for_run("replicate.west.returning", back) == "success"
     flow.client.pause("replicate.west.returning")
     assert assert_mirrored(flow.west, remote, flow.east, flow.topic) == 160
-    flow.answer(dag_id, run_id, "switch", SWITCH_BACK)
+    flow.answer(dag_id, run_id, f"failback.{SWITCH}", SWITCH_BACK)
     assert flow.client.wait_for_run(dag_id, run_id, 600) == "success"
     assert committed(flow.east, group)[flow.topic, 0] == 20
     produce(flow.east, flow.topic, numbered(10, 9000), partition=0)
@@ -178,7 +174,6 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
 
 def test_a_move_group_goes_back_alone() -> None:
     """A migration closes its own topics only: all others of the flow would refuse to return."""
-    assert dag.order_of(form(), "ada").topics == ()
+    assert order_of(FAILBACK, form(), "ada").topics == ()  # type: ignore[attr-defined]
     named: Any = {"topics": ["orders", "stock"]}
-    assert dag.order_of(form(**named), "ada").topics == ("orders", "stock")
-    assert "topics" in dag._form("east", "west")
+    assert order_of(FAILBACK, form(**named), "ada").topics == ("orders", "stock")  # type: ignore[attr-defined]

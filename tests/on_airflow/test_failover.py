@@ -12,31 +12,21 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.flows.closing import NotClosed, owners_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import failover as dag
-from airmirror.on_airflow.dags.failover import (
-    CLOSE,
-    DRAIN,
-    FAIL_OVER,
-    LEAVE,
-    MOVE,
-    PLAN,
-    TAKE_BACK,
-    UNDO,
-    failover_dag,
-)
-from airmirror.on_airflow.tasks import failover
+from airmirror.on_airflow.dags import runbooks as dag
+from airmirror.on_airflow.dags.runbooks import LEAVE, PLAN, UNDO, order_of
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import NotApproved
 from airmirror.runbooks.errors import CannotUndo
-from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.failover.steps import SourceGone
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.proxy import start_proxy
 from on_airflow.conftest import AirflowFlow
-from support.approvals import answered, approvals, run_of
+from support.approvals import answered, approvals, run_of, tasks_of
 from support.failovers import fail_over
 from support.flows import Mirror, mirror
 from support.following import numbered
@@ -46,6 +36,9 @@ from support.waiting import short_waits
 
 __all__ = ["approvals", "short_waits"]
 
+FAIL_OVER, TAKE_BACK = "Fail over", "Take it back"
+ASK, STEPS = "approve_drain", ("drain", "close", "judge", "move_groups")
+
 
 @pytest.fixture
 def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -> Path:
@@ -54,8 +47,13 @@ def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -
     return found.data_docs
 
 
-def given(way: str = "planned", dry_run: bool = False) -> Any:
-    return run_of({"way": way, "reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False})
+def given(way: str = "planned", verb: str = "run", dry_run: bool = False) -> Any:
+    form = {"runbook": "failover", "verb": verb, "way": way, "reason": "INC-7", "dry_run": dry_run, "steps": None}
+    return run_of(form | {"inexact": False, "anyway": False})
+
+
+def asked_of(way: str = "planned") -> runbooks.Asked:
+    return runbooks.Asked(dag.deployment(), "a->b", FAILOVER, order_of(FAILOVER, given(way), "ada"))
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
@@ -63,7 +61,7 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield opened
 
-    monkeypatch.setattr(failover, "opened_flow", opened_flow)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
 
 
 def filled(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
@@ -79,24 +77,28 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
-    operator, alarm = tasks[UNDO], FailoverOrder(reason="a false alarm", by="ada")
-    with pytest.raises(NotClosed):
-        failover.ask_undo(dag.deployment(), flow.flow.name, alarm)
-    fail_over(flow.opened, dag.order_of(given(), "ada"))
-    asked = failover.ask_undo(dag.deployment(), flow.flow.name, alarm)
-    assert "take the failover back?" in asked.subject and "no position" in asked.body and "a false alarm" in asked.body
+    tasks = tasks_of(flow.flow, "failover")
+    operator, asks = tasks[UNDO], "approve_undo"
+    with pytest.raises(runbooks.NothingToUndo):
+        tasks[asks].ask(given(verb=UNDO))
+    fail_over(flow.opened, order_of(FAILOVER, given(), "ada"))
+    asked = tasks[asks].ask(given(verb=UNDO))
+    assert (
+        "take the failover back?" in asked.subject and group in asked.body.replace("\\", "") and "INC-7" in asked.body
+    )
     with pytest.raises(AirflowSkipException):
-        operator.execute(answered(tasks, given("undo"), PLAN, LEAVE))
-    with pytest.raises(AirflowSkipException):
-        operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
+        operator.execute(answered(tasks, given(verb=UNDO), asks, LEAVE))
+    with pytest.raises(NotApproved):
+        operator.execute(answered(tasks, given(), ASK, FAIL_OVER))
     assert committed(west, group) == {(flow.remote_topic, 0): 15}
-    operator.execute(answered(tasks, given("undo"), PLAN, TAKE_BACK))
+    tasks[PLAN].execute(given(verb=UNDO, dry_run=True))
+    assert group in tasks[PLAN].page.read_text() and committed(west, group)
+    operator.execute(answered(tasks, given(verb=UNDO), asks, TAKE_BACK))
     assert committed(west, group) == {} and owners_now(flow.opened).closed == {}
-    fail_over(flow.opened, dag.order_of(given(), "ada"))
+    fail_over(flow.opened, order_of(FAILOVER, given(), "ada"))
     commit(west, group, {(flow.remote_topic, 0): 17})
     with pytest.raises(CannotUndo):
-        failover.ask_undo(dag.deployment(), flow.flow.name, alarm)
+        tasks[asks].ask(given(verb=UNDO))
 
 
 def test_a_question_shows_the_plan_and_an_answer_fails_over(
@@ -104,33 +106,36 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
+    tasks = tasks_of(flow.flow, "failover")
+    asked = tasks[ASK].ask(given())
     assert f"{flow.flow.name}: fail over (planned)?" in asked.subject and "INC-7" in asked.body
     assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
-    tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
-    with pytest.raises(AirflowSkipException):
-        tasks[PLAN].execute(given(dry_run=True))
-    operators, last = [tasks[name] for name in (DRAIN, CLOSE, MOVE)], tasks[MOVE]
+    for look in (given(dry_run=True), given(verb="plan")):
+        tasks[PLAN].execute(look)
+        assert tasks[PLAN].page.is_relative_to(data_docs / "plans") and flow.topic in tasks[PLAN].page.read_text()
+    operators, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
     for operator in operators:
         with pytest.raises(AirflowSkipException):
-            operator.execute(answered(tasks, given(), PLAN, LEAVE))
+            operator.execute(answered(tasks, given(), ASK, LEAVE))
         with pytest.raises(NotApproved):
             operator.execute(given())
     assert owners_now(flow.opened).closed == {}
+    approved = answered(tasks, given(), ASK, FAIL_OVER)
     for _ in range(2):  # cleared, every task does what is left
         for operator in operators:
-            operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
+            operator.execute(approved)
     assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
     assert owners_now(flow.opened).closed[WHOLE].by == "ada"
-    assert last.page is not None and last.page.is_relative_to(data_docs) and "INC-7" in last.page.read_text()
+    assert (
+        last.page is not None and last.page.is_relative_to(data_docs / "failovers") and "INC-7" in last.page.read_text()
+    )
     source = replace(flow.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
     used(monkeypatch, replace(flow.opened, flow=replace(flow.flow, source=source)))
     with pytest.raises(SourceGone):
-        failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
-    after = dag.order_of(given("disaster"), "ada")
-    assert "fail over (disaster)?" in failover.ask(dag.deployment(), flow.flow.name, after).subject
+        tasks[ASK].ask(given())
+    assert "fail over (disaster)?" in tasks[ASK].ask(given("disaster")).subject
     for operator in operators:
-        operator.execute(answered(tasks, given("disaster"), PLAN, FAIL_OVER))
+        operator.execute(answered(tasks, given("disaster"), ASK, FAIL_OVER))
 
 
 @pytest.mark.timeout(900)
@@ -139,14 +144,20 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, "failing-billing", {(flow.topic, 0): 40})
-    dag_id = "failover.failing.west"
+    dag_id = "operate.failing.west"
     forge(flow, dag_id)
-    run_id = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
-    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
+    run_id = flow.client.trigger(dag_id, conf("moving day"))
+    question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
-    ended(flow, dag_id, run_id)
-    says(flow, dag_id, run_id, "move_groups", "failed over (planned)")
-    says(flow, dag_id, run_id, "move_groups", "Start applications of failing-orders with failing.failing-orders.")
+    ended(flow, dag_id, run_id, "drain", "close", "move_groups")
+    says(flow, dag_id, run_id, "failover.move_groups", "failed over (planned)")
+    says(
+        flow,
+        dag_id,
+        run_id,
+        "failover.move_groups",
+        "Start applications of failing-orders with failing.failing-orders.",
+    )
     assert flow.assert_equal() == 200
     assert committed(flow.west, "failing-billing") == {("failing.failing-orders", 0): 40}
 
@@ -156,52 +167,64 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
 @pytest.mark.flow("burning")
 def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow) -> None:
     """Its source is behind a proxy, which goes: a planned failover is refused, that after a disaster needs the target alone."""
-    dag_id, group, remote = "failover.burning.west", "burning-billing", "burning.burning-orders"
+    dag_id, group, remote = "operate.burning.west", "burning-billing", "burning.burning-orders"
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, group, {(flow.topic, 0): 40})
     with start_proxy(flow.east):
         assert flow.first_run()["state"] == "success"
     produce(flow.east, flow.topic, numbered(30, 100), partition=0)
-    dry = flow.client.trigger(dag_id, {"way": "disaster", "reason": "a dry run", "dry_run": True})
+    dry = flow.client.trigger(dag_id, conf("a dry run", way="disaster", dry_run=True))
     assert flow.client.wait_for_run(dag_id, dry) == "success"
-    assert {task["state"] for task in flow.client.tasks(dag_id, dry).values()} == {"skipped"}
-    says(flow, dag_id, dry, "plan", "fail over (disaster)?")
-    refused = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
+    assert {name for name, task in flow.client.tasks(dag_id, dry).items() if task["state"] != "skipped"} == {
+        "choose",
+        "failover.plan",
+    }
+    says(flow, dag_id, dry, "failover.plan", "Recovery point")
+    refused = flow.client.trigger(dag_id, conf("moving day"))
     assert flow.client.wait_for_run(dag_id, refused) == "failed"
-    says(flow, dag_id, refused, "plan", "a planned failover needs its source")
-    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "east burns"})
-    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
+    says(flow, dag_id, refused, f"failover.{ASK}", "a planned failover needs its source")
+    run_id = flow.client.trigger(dag_id, conf("east burns", way="disaster"))
+    question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
-    ended(flow, dag_id, run_id)
-    says(flow, dag_id, run_id, "move_groups", "failed over (disaster)")
+    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
+    says(flow, dag_id, run_id, "failover.move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
-    flow.client.clear(dag_id, run_id, "close")  # done again, nothing is done twice
-    ended(flow, dag_id, run_id)
+    flow.client.clear(dag_id, run_id, "failover.close")  # done again, nothing is done twice
+    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
     assert committed(flow.west, group) == {(remote, 0): 40}
     with start_proxy(flow.east):
         _, state = flow.run()
         assert state == "failed", "the source is back, and its own deployment runs"
-        run_id = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
-        question = flow.answer(dag_id, run_id, "plan", TAKE_BACK)
+        run_id = flow.client.trigger(dag_id, conf("a false alarm", verb="undo"))
+        question = flow.answer(dag_id, run_id, "failover.approve_undo", TAKE_BACK)
         assert "take the failover back?" in question["subject"] and TAKE_BACK in question["options"]
         assert flow.client.wait_for_run(dag_id, run_id) == "success"
         assert {name for name, task in flow.client.tasks(dag_id, run_id).items() if task["state"] == "success"} == {
-            "plan",
-            "undo",
+            "choose",
+            "failover.approve_undo",
+            "failover.undo",
         }
         assert committed(flow.west, group) == {}
-        again = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
+        again = flow.client.trigger(dag_id, conf("a false alarm", verb="undo"))
         assert flow.client.wait_for_run(dag_id, again) == "failed", "there is none any more"
         _, state = flow.run()
         assert state == "success" and flow.assert_equal() == 230
 
 
+def conf(reason: str, **more: Any) -> dict[str, Any]:
+    return {"runbook": "failover", "reason": reason} | more
+
+
+def states(flow: AirflowFlow, dag_id: str, run_id: str) -> dict[str, Any]:
+    return {name: task["state"] for name, task in flow.client.tasks(dag_id, run_id).items()}
+
+
 def forge(flow: AirflowFlow, dag_id: str) -> None:
     """Write the answer of somebody else into XCom, and mark the question as done: no step takes it."""
-    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "because", "anyway": True})
-    flow.asked(dag_id, run_id, PLAN)
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{PLAN}"
+    run_id = flow.client.trigger(dag_id, conf("because", way="disaster", anyway=True))
+    flow.asked(dag_id, run_id, f"failover.{ASK}")
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/failover.{ASK}"
     given = {
         "chosen_options": [FAIL_OVER],
         "responded_at": "2026-11-23T12:00:00+00:00",
@@ -210,24 +233,24 @@ def forge(flow: AirflowFlow, dag_id: str) -> None:
     flow.client.request("POST", f"{path}/xcomEntries", {"key": "return_value", "value": given})
     flow.client.request("PATCH", path, {"new_state": "success"})
     assert flow.client.wait_for_run(dag_id, run_id) == "failed"
-    assert {name: task["state"] for name, task in flow.client.tasks(dag_id, run_id).items()} == {
-        PLAN: "success",
-        DRAIN: "failed",
-        CLOSE: "upstream_failed",
-        MOVE: "upstream_failed",
-        UNDO: "failed",
+    assert {name: state for name, state in states(flow, dag_id, run_id).items() if state != "skipped"} == {
+        "choose": "success",
+        f"failover.{ASK}": "success",
+        "failover.close": "failed",
+        "failover.judge": "upstream_failed",
+        "failover.move_groups": "upstream_failed",
     }
-    says(flow, dag_id, run_id, DRAIN, "has no answer that counts: there is no answer")
+    says(flow, dag_id, run_id, "failover.close", "has no answer that counts: there is no answer")
 
 
-def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
+def ended(flow: AirflowFlow, dag_id: str, run_id: str, *steps: str) -> None:
     """The run succeeds; else what its tasks have said."""
     state = flow.client.wait_for_run(dag_id, run_id)
-    tasks = flow.client.tasks(dag_id, run_id)
-    states = {name: task["state"] for name, task in tasks.items()}
-    told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in states.items() if each == "failed"}
-    assert state == "success", (states, told)
-    assert states.pop("undo") == "skipped" and set(states.values()) == {"success"}, states
+    found = states(flow, dag_id, run_id)
+    told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in found.items() if each == "failed"}
+    assert state == "success", (found, [*told], [each[-1500:] for each in told.values()])
+    taken = {name for name, each in found.items() if each == "success"}
+    assert taken == {"choose", *(f"failover.{name}" for name in (ASK, *steps))}
 
 
 def says(flow: AirflowFlow, dag_id: str, run_id: str, task: str, text: str) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from confluent_kafka import OFFSET_INVALID
 
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import migrate as dag
-from airmirror.on_airflow.dags.migrate import GO, LEAVE, asking, migrate_dag
-from airmirror.on_airflow.tasks import migrate
+from airmirror.on_airflow.dags import runbooks as dag
+from airmirror.on_airflow.dags.runbooks import LEAVE, asking
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.failback.pair import NoWayBack
 from airmirror.runbooks.migration.order import STEPS
 from airmirror.wire.switches import Fence
@@ -26,7 +27,7 @@ from migration.conftest import guarded
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_failover import says
 from support.acls import EVERYBODY
-from support.approvals import answered, approvals, asked, run_of
+from support.approvals import answered, approvals, asked, run_of, tasks_of
 from support.following import numbered
 from support.groups import await_committed, commit, committed, member
 from support.migrations import moving
@@ -35,9 +36,9 @@ from support.topics import assert_mirrored, open_transaction, produce
 __all__ = ["approvals", "guarded"]
 
 
-def form(way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
-    params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run, "reverse": reverse}
-    return run_of(params)
+def form(verb: str = "run", dry_run: bool = False, reverse: bool = False, fence: bool = False) -> Any:
+    order = {"move": "shop", "reverse": reverse, "fence": fence, "takes": 7, "steps": None}
+    return run_of({"runbook": "migration", "verb": verb, "reason": "moving day", "dry_run": dry_run} | order)
 
 
 def given(tasks: dict[str, Any], *approved: str, **how: Any) -> Any:
@@ -48,17 +49,21 @@ def given(tasks: dict[str, Any], *approved: str, **how: Any) -> Any:
     return context
 
 
+GO = "Do it"
 GROUP, REMOTE = "moving-billing", "moving.moving-orders"
+TAKEN = tuple(step for step in STEPS if step != "reverse")
 ASKED = ("switch_consumers", "switch_producers", "finish")
 
 
-def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
+def used(monkeypatch: pytest.MonkeyPatch, opened: Opened, directory: Path) -> None:
     @contextmanager
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield opened
 
-    monkeypatch.setattr(migrate, "opened_flow", opened_flow)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
     monkeypatch.setattr(dag, "WAIT_SECONDS", 0.0)
+    docs = replace(dag.deployment(), data_docs=directory / "docs")
+    monkeypatch.setattr(dag, "deployment", lambda: docs)
 
 
 def test_questions_show_the_state_and_answers_move_it(
@@ -66,61 +71,48 @@ def test_questions_show_the_state_and_answers_move_it(
 ) -> None:
     east, west = guarded
     flow, _ = moving(east, west, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
-    used(monkeypatch, flow.opened)
+    used(monkeypatch, flow.opened, tmp_path)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
-    steps: dict[str, Any] = migrate_dag(flow.flow).task_dict
+    steps = tasks_of(flow.flow, "migration")
     undo = steps[dag.UNDO]
     assert {asking(step) for step in (*ASKED, dag.UNDO)} == {name for name in steps if name.startswith(asking(""))}
-    for step in STEPS:  # a dry run tells how things are
-        if step == "reverse":
-            continue
-        if step in ASKED:
-            with pytest.raises(AirflowSkipException):
-                steps[asking(step)].execute(form(dry_run=True))
-        steps[step].execute(given(steps, *ASKED, dry_run=True))
-        with pytest.raises(AirflowSkipException):
-            steps[step].execute(given(steps, *ASKED, way=dag.UNDO))
-    for task in (undo, steps[asking(dag.UNDO)]):
-        with pytest.raises(AirflowSkipException):
-            task.execute(given(steps, *ASKED, dag.UNDO))
+    steps["plan"].execute(form(dry_run=True))
+    assert flow.topic in steps["plan"].page.read_text()
     assert not flow.opened.ledger.last_segments() and committed(west, f"{flow.topic}-billing") == {}
-    for step in ("mirror", "check_groups", "reverse"):
+    for step in ("mirror", "check_groups"):
         steps[step].execute(form())
     with pytest.raises(NoWayBack):
         steps["reverse"].execute(given(steps, "switch_consumers", reverse=True))
     with pytest.raises(AirflowSkipException):
         steps["reverse"].execute(given(steps, "switch_producers", reverse=True))
     with member(east, f"{flow.topic}-billing", flow.topic):
-        found = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(form(), "ada"), "switch_consumers")
-    assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in found.subject
+        found = steps[asking("switch_consumers")].ask(form())
+    assert "0 offsets not verified yet" in found.subject, found.subject
     assert "stop all consumers" in found.body and "rdkafka at 127.0.0.1" in found.body.replace("\\", "")
     for step in ASKED:  # those of the others are no approval of this one
         with pytest.raises(AirflowSkipException):
             steps[step].execute(given(steps, *(other for other in ASKED if other != step)))
     for _ in range(2):  # cleared, every task does what is left
-        for step in STEPS[:-1]:
+        for step in TAKEN[:-1]:
             steps[step].execute(given(steps, *ASKED))
     assert owners_now(flow.opened).closed[flow.topic].by == "ada"
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
-    for way, what in (
-        (dag.LIFT, ("lift the fence of shop?", "1 change")),
-        (dag.UNDO, ("take back shop?", "3 changes")),
-    ):
+    for alone in (True, False):
+        steps["plan"].execute(form("undo", dry_run=True, fence=alone))
+        body = asked(steps[asking(dag.UNDO)], form("undo", fence=alone)).replace("\\", "")
+        assert "take the migration back?" in steps[asking(dag.UNDO)].subject and "fence" in body
+        assert (f"{flow.topic} is open again" in body) is not alone
         with pytest.raises(AirflowSkipException):
-            steps[asking(dag.UNDO)].execute(form(way=way, dry_run=True))
-        body = asked(steps[asking(dag.UNDO)], form(way=way)).replace("\\", "")
-        assert all(each in steps[asking(dag.UNDO)].subject for each in what) and "the fence comes down: " in body
-        assert (f"{flow.topic} is open again" in body) is (way == dag.UNDO)
-        with pytest.raises(AirflowSkipException):
-            undo.execute(given(steps, way=way))
+            undo.execute(given(steps, verb="undo", fence=alone))
     assert len(flow.opened.ledger.of_kind(Fence)) == 1, "nobody has approved it"
-    undo.execute(given(steps, dag.UNDO, way=dag.LIFT))  # the fence alone
+    undo.execute(given(steps, dag.UNDO, verb="undo", fence=True))  # the fence alone
     assert not flow.opened.ledger.of_kind(Fence) and owners_now(flow.opened).closed
-    undo.execute(given(steps, dag.UNDO, way=dag.UNDO))
+    undo.execute(given(steps, dag.UNDO, verb="undo"))
     assert owners_now(flow.opened).closed == {} and committed(west, f"{flow.topic}-billing") == {}
-    for step in STEPS:
-        steps[step].execute(given(steps, *ASKED))
+    approved = given(steps, *ASKED)
+    for step in TAKEN:
+        steps[step].execute(approved)
 
 
 @pytest.mark.long
@@ -131,41 +123,44 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, GROUP, {(flow.topic, 0): 40})
-    dag_id = "migrate.moving.west"
+    dag_id = "operate.moving.west"
     dry = flow.client.trigger(dag_id, conf(dry_run=True))
     assert flow.client.wait_for_run(dag_id, dry) == "success"
     states = {name: task["state"] for name, task in flow.client.tasks(dag_id, dry).items()}
-    assert states["mirror"] == states["check_groups"] == "success" and states["finish"] == "skipped"
+    assert (
+        states["migration.mirror"] == states["migration.check_groups"] == "success"
+        and states["migration.finish"] == "skipped"
+    )
     await_committed(flow.west, GROUP, {(REMOTE, 0): OFFSET_INVALID})
     run_id = flow.client.trigger(dag_id, conf())
-    question = flow.asked(dag_id, run_id, asking("switch_consumers"))
+    question = flow.asked(dag_id, run_id, task(asking("switch_consumers")))
     assert "switch consumers of shop?" in question["subject"] and "moving day" in question["body"]
-    flow.answer(dag_id, run_id, asking("switch_consumers"), GO)
-    killed(flow, dag_id, run_id, "switch_consumers", "waiting until consumers")
+    flow.answer(dag_id, run_id, task(asking("switch_consumers")), GO)
+    killed(flow, dag_id, run_id, "migration.switch_consumers", "waiting until consumers")
     consumers_come(flow, dag_id, run_id)
-    assert "switch producers of shop?" in flow.asked(dag_id, run_id, asking("switch_producers"))["subject"]
+    assert "switch producers of shop?" in flow.asked(dag_id, run_id, task(asking("switch_producers")))["subject"]
     with open_transaction(flow.east, flow.topic, numbered(5, 5000), partition=0) as producer:
-        flow.answer(dag_id, run_id, asking("switch_producers"), GO)
-        killed(flow, dag_id, run_id, "switch_producers", "waiting:")
+        flow.answer(dag_id, run_id, task(asking("switch_producers")), GO)
+        killed(flow, dag_id, run_id, "migration.switch_producers", "waiting:")
         producer.commit_transaction(60)
-    flow.asked(dag_id, run_id, asking("finish"))
-    says(flow, dag_id, run_id, "switch_producers", "start your producers on west:")
+    flow.asked(dag_id, run_id, task(asking("finish")))
+    says(flow, dag_id, run_id, "migration.switch_producers", "start your producers on west:")
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
-    undo = flow.client.trigger(dag_id, conf(way=dag.UNDO))  # next to the run that waits
-    flow.asked(dag_id, undo, asking(dag.UNDO))
-    flow.answer(dag_id, undo, asking(dag.UNDO), GO)
+    undo = flow.client.trigger(dag_id, conf(verb="undo"))  # next to the run that waits
+    flow.asked(dag_id, undo, task(asking(dag.UNDO)))
+    flow.answer(dag_id, undo, task(asking(dag.UNDO)), GO)
     assert flow.client.wait_for_run(dag_id, undo) == "success"
     await_committed(flow.west, GROUP, {(REMOTE, 0): OFFSET_INVALID})
-    flow.client.clear(dag_id, run_id, asking("switch_consumers"))  # what was undone is approved anew
-    flow.answer(dag_id, run_id, asking("switch_consumers"), GO)
+    flow.client.clear(dag_id, run_id, task(asking("switch_consumers")))  # what was undone is approved anew
+    flow.answer(dag_id, run_id, task(asking("switch_consumers")), GO)
     consumers_come(flow, dag_id, run_id)
     for step in ("switch_producers", "finish"):
-        flow.asked(dag_id, run_id, asking(step))
-        flow.answer(dag_id, run_id, asking(step), GO)
+        flow.asked(dag_id, run_id, task(asking(step)))
+        flow.answer(dag_id, run_id, task(asking(step)), GO)
     assert flow.client.wait_for_run(dag_id, run_id) == "success"
-    says(flow, dag_id, run_id, "finish", "move group shop has left the flow")
+    says(flow, dag_id, run_id, "migration.finish", "move group shop has left the flow")
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
-    tries = {step: flow.client.tasks(dag_id, run_id)[step]["try_number"] for step in STEPS}
+    tries = {step: flow.client.tasks(dag_id, run_id)[task(step)]["try_number"] for step in STEPS}
     assert tries["switch_consumers"] > 1 and tries["switch_producers"] > 1, "nothing was killed"
 
 
@@ -180,8 +175,14 @@ def consumers_come(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
     """A member joins on the target when the group was moved, so that the task need not wait for it."""
     await_committed(flow.west, GROUP, {(REMOTE, 0): 40}, 300)
     with member(flow.west, GROUP, REMOTE):
-        flow.client.wait(lambda: flow.client.tasks(dag_id, run_id)["switch_consumers"]["state"] == "success", 300)
+        flow.client.wait(
+            lambda: flow.client.tasks(dag_id, run_id)["migration.switch_consumers"]["state"] == "success", 300
+        )
 
 
 def conf(**more: Any) -> dict[str, Any]:
-    return {"move": "shop", "reason": "moving day"} | more
+    return {"runbook": "migration", "move": "shop", "reason": "moving day"} | more
+
+
+def task(name: str) -> str:
+    return f"migration.{name}"

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from airmirror.on_airflow.dags.migrate import GO, asking
+from airmirror.on_airflow.dags.runbooks import asking
 from airmirror_local.airflow_stack import USER
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_console import log_in
@@ -18,7 +18,8 @@ from support.groups import await_committed, commit, member
 from support.topics import assert_mirrored, produce
 
 expect.set_options(timeout=PATIENCE_MS)
-GROUP, REMOTE, DAG = "walked-billing", "walked.walked-orders", "migrate.walked.west"
+GO = "Do it"
+GROUP, REMOTE, DAG = "walked-billing", "walked.walked-orders", "operate.walked.west"
 
 
 @pytest.mark.long
@@ -37,14 +38,18 @@ def test_a_person_migrates_in_airflow_s_pages(flow: AirflowFlow) -> None:
         answered(page, flow, run_id, "switch_consumers")
         await_committed(flow.west, GROUP, {(REMOTE, 0): 40}, 300)
         with member(flow.west, GROUP, REMOTE):
-            flow.asked(DAG, run_id, asking("switch_producers"))
+            flow.asked(DAG, run_id, task("switch_producers"))
         answered(page, flow, run_id, "switch_producers")
-        flow.asked(DAG, run_id, asking("finish"))
-        says(flow, DAG, run_id, "switch_producers", "start your producers on west:")
+        flow.asked(DAG, run_id, task("finish"))
+        says(flow, DAG, run_id, "migration.switch_producers", "start your producers on west:")
         answered(page, flow, run_id, "finish")
         assert flow.client.wait_for_run(DAG, run_id) == "success"
         assert seen.foreign(url) == []
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 200
+
+
+def task(step: str) -> str:
+    return f"migration.{asking(step)}"
 
 
 def triggered(page: Page, flow: AirflowFlow, reason: str) -> str:
@@ -54,6 +59,8 @@ def triggered(page: Page, flow: AirflowFlow, reason: str) -> str:
     page.get_by_role("button", name="Trigger").first.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Move group")
+    dialog.locator("#element_runbook input").fill("migration")
+    page.get_by_role("option", name="migration").click()
     dialog.locator("input[name=element_reason]").fill(reason)
     dialog.get_by_role("button", name="Trigger").last.click()
     (run,) = flow.client.wait(lambda: flow.client.runs(DAG))
@@ -62,8 +69,8 @@ def triggered(page: Page, flow: AirflowFlow, reason: str) -> str:
 
 def answered(page: Page, flow: AirflowFlow, run_id: str, step: str) -> None:
     """See what the step asks on its task's page, and say that it shall be done."""
-    question = flow.asked(DAG, run_id, asking(step))
-    page.goto(f"{flow.under_test.stack.url}/dags/{DAG}/runs/{run_id}/tasks/{asking(step)}/required_actions")
+    question = flow.asked(DAG, run_id, task(step))
+    page.goto(f"{flow.under_test.stack.url}/dags/{DAG}/runs/{run_id}/tasks/{task(step)}/required_actions")
     expect(page.get_by_text(question["subject"]).first).to_be_visible()
     expect(page.get_by_text("moving day").first).to_be_visible()
     page.get_by_role("button", name=GO).click()

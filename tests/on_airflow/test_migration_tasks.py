@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import migration as dags
+from airmirror.on_airflow.dags import runbooks as dags
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.tasks import migration
+from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.migration import inventory
 from airmirror_local.brokers import Broker
+from support.approvals import run_of, tasks_of
 from support.flows import mirror
 from support.topics import Record, produce
 
@@ -36,13 +35,13 @@ def test_a_run_has_its_page(
 
     place = replace(deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(inventory, "MEASURED_SECONDS", 0.1)
-    monkeypatch.setattr(migration, "opened_flow", opened_flow)
+    monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
     monkeypatch.setattr(dags, "deployment", lambda: place)
-    task = dags.PlanMigration(task_id="plan", flow=flow.flow.name)
-    context: Any = {"run_id": "manual", "params": {"takes": 0.5}, "ti": SimpleNamespace(try_number=1)}
+    task = tasks_of(flow.flow, "migration")["plan"]
+    context = run_of({"runbook": "migration", "verb": "plan", "reason": "moving day", "takes": 0.5, "steps": None})
     with caplog.at_level(logging.INFO):
         task.execute(context)
-    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration")
+    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "plans" / "migration")
     text = task.page.read_text()
     assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
     assert json.loads(task.page.with_suffix(".json").read_text())["sections"]["names"] == [

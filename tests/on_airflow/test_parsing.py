@@ -8,16 +8,16 @@ import re
 import runpy
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import airflow.sdk
 import pytest
-from airflow.sdk import AssetOrTimeSchedule
+from airflow.sdk import AssetOrTimeSchedule, MultipleCronTriggerTimetable
 
 from airmirror.airflow import dags
-from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, schedule, timetable
+from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, fires, schedule, timetable, union
 from airmirror_local.stack import DAGS
 from support import ROOT
 
@@ -30,7 +30,6 @@ b->a.enabled = true
 a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
-a->b.takeover.approval.enabled = true
 a->b.failover.rehearsal.schedule = @weekly
 a->b.move.shop.topics = orders
 """
@@ -42,23 +41,9 @@ compare.now.source = b
 compare.now.target = a
 """
 POLICY = "ByError" if hasattr(airflow.sdk, "RetryPolicy") else "NoneType"  # Airflow 3.2 has none
-KINDS = {
-    "audit",
-    "compare",
-    "decide",
-    "failback",
-    "failover",
-    "heartbeats",
-    "maintenance",
-    "migrate",
-    "migration_plan",
-    "rehearse_failover",
-    "rehearse_migration",
-    "replay",
-    "replicate",
-    "report",
-    "takeover",
-}
+OF_A_FLOW = ("replicate", "decide", "audit", "operate", "rehearse")
+KINDS = {*OF_A_FLOW, "compare", "heartbeats", "maintenance"}
+TRIGGERED = ("audit", "decide", "operate", "rehearse")  # whose runs do not wait for each other
 PARSE = """
 import json, os, sys, time
 from airflow.sdk import DAG
@@ -132,19 +117,8 @@ def test_dags_parse_equally_and_load_nothing_heavy(home: Path, parsed: dict[str,
     """Nor does what every task loads."""
     _, heavy, errors, found, _ = parsed[GOOD]  # the first one of its process
     assert heavy == [] and errors == {}
-    kinds = (
-        "audit",
-        "decide",
-        "failback",
-        "failover",
-        "migration_plan",
-        "rehearse_failover",
-        "replay",
-        "replicate",
-        "report",
-    )
-    expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
-    expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b", "rehearse_migration.a.b"]
+    expected = [f"{kind}.{flow}" for kind in OF_A_FLOW for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
+    expected += ["compare.nightly", "compare.now"]
     assert list(found) == sorted([*expected, "maintenance"])
     ((*_, again, _),) = parse(home, GOOD, seed="2", before=OF_A_TASK)
     assert found == again
@@ -168,6 +142,7 @@ WRONG = {
     "a->b.window.schedule = 1 minut": "write an interval",
     "a->b.topics = [": "a->b.topics",
     "a->b.on.failure.notifier = no.such.Notifier": "no.such.Notifier",
+    "a->b.move.rehearsal.schedule = 1 day": "write both as cron lines",
 }
 NOTHING = ("nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\n")
 
@@ -201,13 +176,13 @@ def test_audits_and_replays_tell_nobody_of_positions(contracts: dict[str, Any]) 
     told = {"EmitOffsetSyncs", "EmitCheckpoints", "SyncGroupOffsets"}
     types = {name: {task["type"] for task in contract["tasks"]} for name, contract in contracts.items()}
     assert told <= types["replicate.a.b"]
-    assert not told & types["audit.a.b"] and not told & types["replay.a.b"]
+    assert not told & types["audit.a.b"]
 
 
 def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():
-        assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith(("decide.", "migrate.")) else 1)
+        assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith(TRIGGERED) else 1)
         assert dag["doc"] and dag["tags"]
         # The list of DAGs says whether to switch each on; one that waits for nobody's clock is on from the start.
         assert re.match(r"Switch this on|Leave it on", dag["description"]) and len(dag["description"]) <= 110
@@ -232,13 +207,13 @@ def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("AskToDecide", "EmptyOperator", "FirstWindow", "Idle", "NextWindow"):
+            if task["type"] not in ("AskToDecide", "EmptyOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, POLICY), task
 
 
 def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, Any]) -> None:
     writing = {"replicate_window", "verify_window", "emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"}
-    for name in ("replicate.a.b", "audit.a.b", "replay.a.b"):
+    for name in ("replicate.a.b", "audit.a.b"):
         tasks = {task["id"]: task for task in contracts[name]["tasks"]}
         # max_active_runs does not bind the runs of a backfill.
         one_at_a_time = {task for task, given in tasks.items() if given["at_once"] == 1}
@@ -249,8 +224,17 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
 
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
-    asking = {"decide": ["ask"], "failover": ["plan"], "failback": ["plan", "switch"], "takeover": ["plan"]}
-    asking |= {"migrate": ["approve_switch_consumers", "approve_switch_producers", "approve_finish", "approve_undo"]}
+    asking = {"decide": ["ask"]}
+    asking["operate"] = [
+        "failover.approve_drain",
+        "failover.approve_undo",
+        "failback.approve_return",
+        "failback.approve_drain",
+        "takeover.approve_take_over",
+    ]
+    asking["operate"] += [
+        f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")
+    ]
     named = [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
     for kind, names in asking.items():
         users = {task["id"]: task["users"] for task in contracts[f"{kind}.a.b"]["tasks"]}
@@ -267,8 +251,8 @@ def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(
     assert len(errors) == 1, errors
     ((file, message),) = errors.items()
     assert "configuration.py" in file and said in message and "line " in message
-    assert {"replicate.b.a", "audit.b.a", "replay.b.a", "decide.b.a"} <= found.keys()
-    assert "replicate.a.b" not in found
+    assert {"replicate.b.a", "audit.b.a", "decide.b.a"} <= found.keys()
+    assert ("rehearse.a.b" if "rehearsal" in line else "replicate.a.b") not in found
     assert "compare.now" in found and ("compare.nightly" in found) is ("compare.nightly" not in message)
     assert ("compare.nightly" in line) is ("compare.nightly.sample: must be a share" in message)
 
@@ -290,6 +274,18 @@ def test_intervals(text: str, seconds: int) -> None:
 @pytest.mark.parametrize("text", ["*/5 * * * *", "@hourly", "0 3 * * 1-5"])
 def test_cron_lines(text: str) -> None:
     assert timetable("a->b", text).expression  # type: ignore[union-attr]
+
+
+def test_a_dag_has_the_union_of_its_schedules() -> None:
+    both = {"failover.rehearsal.schedule": "@daily", "move.rehearsal.schedule": "30 4 * * 0"}
+    assert isinstance(union("a->b", both), MultipleCronTriggerTimetable)
+    assert union("a->b", dict.fromkeys(both, "2 days")).delta == timedelta(days=2)  # type: ignore[union-attr]
+    assert union("a->b", {}) is None
+    for at, fired in (
+        (datetime(2026, 11, 22, 0, 0, tzinfo=UTC), [True, False]),
+        (datetime(2026, 11, 22, 4, 30, tzinfo=UTC), [False, True]),
+    ):
+        assert [fires(each, at) for each in both.values()] == fired
 
 
 @pytest.mark.parametrize("text", ["soon", "0 s", "61 * * * *", "@never", ""])

@@ -11,12 +11,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import TopicPartition
 
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import rehearsal as dag
-from airmirror.on_airflow.dags.migrate import RehearseMove
 from airmirror.on_airflow.dags.rehearsal import RehearseFailover, RehearseMigration
 from airmirror.on_airflow.tasks import rehearsal as task
 from airmirror.on_airflow.tasks.rehearsal import RehearsalFailed
@@ -77,12 +75,9 @@ def test_the_task_rehearses_a_migration_and_fails_where_it_would(
     operator.execute(context)
     assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
     commit(west, f"{flow.topic}-billing", {(flow.remote_topic, 0): 18})
-    chosen = RehearseMove(task_id="rehearse", flow=flow.flow.name, move="")
-    with pytest.raises(AirflowSkipException):
-        chosen.execute(context | {"params": {"way": "migrate", "move": "shop"}})
     with pytest.raises(RehearsalFailed, match="the migration of 'shop' would go wrong now"):
-        chosen.execute(context | {"params": {"way": "rehearse", "move": "shop"}})
-    assert chosen.page is not None and "ahead on the target already" in chosen.page.read_text()
+        operator.execute(context)
+    assert "ahead on the target already" in operator.page.read_text()
 
 
 @pytest.mark.long
@@ -93,18 +88,18 @@ def test_a_rehearsal_is_a_green_run_with_a_report_or_a_red_one(flow: AirflowFlow
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, "rehearsed-billing", {(flow.topic, 0): 40})
     assert flow.first_run()["state"] == "success"
-    dag_id = "rehearse_failover.rehearsed.west"
+    dag_id = "rehearse.rehearsed.west"
     run_id = flow.client.trigger(dag_id)
-    assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "rehearse", 1)
-    link = flow.client.xcom(dag_id, run_id, "rehearse", "audit_report")
+    assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "failover", 1)
+    link = flow.client.xcom(dag_id, run_id, "failover", "audit_report")
     assert "rehearsals/rehearsed.west" in link
-    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "rehearse", 1)
+    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "failover", 1)
     remote = f"{flow.source}.{flow.topic}"
     asked = admin(flow.west).delete_records([TopicPartition(remote, 0, 60)])
     next(iter(asked.values())).result(SECONDS)
     run_id = flow.client.trigger(dag_id)
     assert flow.client.wait_for_run(dag_id, run_id) == "failed"
-    assert flow.client.tasks(dag_id, run_id)["rehearse"]["try_number"] == 1, (
+    assert flow.client.tasks(dag_id, run_id)["failover"]["try_number"] == 1, (
         "what would go wrong is no reason to try again"
     )
-    assert "a failover would go wrong now" in flow.client.log(dag_id, run_id, "rehearse", 1)
+    assert "a failover would go wrong now" in flow.client.log(dag_id, run_id, "failover", 1)

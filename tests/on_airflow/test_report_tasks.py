@@ -19,12 +19,14 @@ from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.flows.report_rows import Span
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks import failback, failover
 from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, SlowPattern, _asked, compare, report
+from airmirror.on_airflow.tasks.runbooks import Asked, ask
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
 from airmirror.report.errors import BadKey
 from airmirror.report.signing import name_of
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.topics import Record, produce
@@ -82,9 +84,8 @@ def test_reports_of_a_flow_and_of_a_comparison(
     flow: Mirror, place: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, pages, name = Ed25519PrivateKey.generate(), list[Path](), flow.flow.name
-    for ask in (failover.ask, failback.ask):  # before anything is done; its order is not looked at
-        with pytest.raises(BadKey, match="no such connection"):
-            ask(place, name, None)  # type: ignore[arg-type]
+    with pytest.raises(BadKey, match="no such connection"):  # before anything is done
+        ask(Asked(place, name, FAILOVER, FailoverOrder()), "drain")
     with pytest.raises(BadKey, match="no such connection"):
         report(place, name, Span(), "run-0", pages.append)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

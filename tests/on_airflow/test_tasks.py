@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import timezone
-from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException, TaskDeferred
+from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException, DownstreamTasksSkipped, TaskDeferred
 
 from airmirror.config import parse
 from airmirror.flows import maintenance as flow_maintenance
@@ -24,16 +24,17 @@ from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.dags.asking import AskToDecide
-from airmirror.on_airflow.dags.audit import CompareRange, places
+from airmirror.on_airflow.dags.audit import CompareRange, audit_dag, places
 from airmirror.on_airflow.dags.incidents import incident_id
 from airmirror.on_airflow.dags.maintenance import Prune
 from airmirror.on_airflow.dags.operators import Idle
+from airmirror.on_airflow.dags.rehearsal import rehearsal_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import ACCEPT_LOSS
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks import submit
-from airmirror.on_airflow.tasks.audit import BadRange, OffsetRange
+from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
 from airmirror.on_airflow.tasks.decide import Answer
 from airmirror.on_airflow.tasks.submit import Submission, UpTo
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
@@ -51,6 +52,17 @@ from airmirror_local.brokers import Broker
 from flows.test_decisions import copied_flow, held_flow
 from support.flows import in_this_process, mirror
 from support.topics import Record, produce, read_all
+
+REHEARSED = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+a->b.failover.rehearsal.schedule = @daily
+a->b.move.shop.topics = orders
+a->b.move.stock.topics = stock
+a->b.move.rehearsal.schedule = @weekly
+"""
 
 CONFIGURATION = """
 clusters = a, b
@@ -190,8 +202,11 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
 def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path, partitions=1)
     produce(east, flow.topic, [Record(b"v")] * 20)
-    form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
+    form = {"what": "replay", "topics": [flow.topic], "partitions": [0], "start": 5, "end": 20}
     given = places(flow.flow.name, {"params": form})  # type: ignore[typeddict-item]
+    for missing in ({"topics": None}, {"partitions": [0, 1]}, {"end": None}):
+        with pytest.raises(NoOffsets, match="fill them in"):
+            places(flow.flow.name, {"params": form | missing})  # type: ignore[typeddict-item]
     topics = sorted(prepare(flow.opened).topics)
     assert given.ranges(flow.opened, topics, Selection()) == [Range(flow.topic, 0, 5, 20)]
     with pytest.raises(BadRange, match="the source ends at 20"):
@@ -203,13 +218,43 @@ def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Brok
 
 
 def test_a_replay_is_compared_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets that are only compared may be missing on the target."""
     compared: list[tuple[object, ...]] = []
     monkeypatch.setattr(audit_work, "compare_ranges", lambda *given, **more: compared.append((*given, more["strict"])))
-    form = {"topic": "orders", "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
-    context: Any = {"params": form, "run_id": "manual__1", "dag_run": SimpleNamespace(run_type="manual")}
-    CompareRange(task_id="compare", flow="a->b").work(context, Selection())
+    form = {"topics": ["orders"], "partitions": [0], "start": 5, "end": 20}
+    context: Any = {"run_id": "manual__1", "dag_run": SimpleNamespace(run_type="manual")}
+    for what in ("replay", "offsets"):
+        CompareRange(task_id="compare", flow="a->b").work(context | {"params": form | {"what": what}}, Selection())
     offsets = OffsetRange(Range("orders", 0, 5, 20))
-    assert compared == [(deployment(), "a->b", Selection(), offsets, "manual__1", True)]
+    assert compared == [
+        (deployment(), "a->b", Selection(dry_run=dry), offsets, "manual__1", True) for dry in (False, True)
+    ]
+
+
+def test_a_run_of_a_dag_does_what_its_form_chooses() -> None:
+    """The tasks of everything else are skipped, and no process finds that out."""
+    flow = parse(REHEARSED, "mirror.properties").flow("a->b")
+    audit, rehearse = audit_dag(flow), rehearsal_dag(flow)
+
+    def done(dag: Any, what: str, run_type: str = "manual", at: str = "2026-11-22T00:00:00+00:00") -> set[str]:
+        run = SimpleNamespace(run_type=run_type, run_after=timezone.parse(at))
+        try:
+            dag.task_dict["choose"].execute({"params": {"what": what}, "dag_run": run})
+        except DownstreamTasksSkipped as skipped:
+            return set(dag.task_ids) - set(skipped.tasks) - {"choose", "done"}  # type: ignore[arg-type]
+        return set(dag.task_ids) - {"choose", "done"}
+
+    writing = {"sync_topics", "replicate_window", "verify_window"}
+    assert audit.params["what"] == "interval", "what the schedule and backfills do"
+    assert done(audit, "interval") == done(audit, "replay") == {*writing, "compare"}
+    assert done(audit, "offsets") == {"compare"} and done(audit, "report") == {"report"}
+    every = {"failover", "move_shop", "move_stock"}
+    assert rehearse.params["what"] == "everything"
+    assert done(rehearse, "everything") == every and done(rehearse, "move_stock") == {"move_stock"}
+    assert done(rehearse, "everything", "scheduled") == every
+    assert done(rehearse, "everything", "scheduled", "2026-11-23T00:00:00+00:00") == {"failover"}
+    alone = rehearsal_dag(parse(REHEARSED.split("a->b.move")[0], "mirror.properties").flow("a->b"))
+    assert alone.task_ids == ["failover"], "nothing is to be chosen"
 
 
 def test_an_audit_replicates_its_range_and_no_more(

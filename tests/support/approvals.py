@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,10 @@ from uuid import uuid4
 
 import airflow.sdk.exceptions
 import pytest
+from airflow.sdk.exceptions import DownstreamTasksSkipped
 
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.operate import operate_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks.approvals import note_asked
 
@@ -29,12 +33,20 @@ def approvals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 WAITS = getattr(airflow.sdk.exceptions, "TaskAwaitingInput", airflow.sdk.exceptions.TaskDeferred)
 
 
-def run_of(params: Mapping[str, Any], *, run_id: str = "", dag_id: str = "dag", **xcoms: Any) -> Any:
+def run_of(
+    params: Mapping[str, Any], *, run_id: str = "", dag_id: str = "dag", user: str | None = "mallory", **xcoms: Any
+) -> Any:
     """The context of a task of a run that was triggered with this; ``xcoms``: by task, as whoever may trigger may write them."""
     run_id = run_id or f"manual__{uuid4().hex[:8]}"
     ti = SimpleNamespace(id=uuid4(), try_number=1, xcom_pull=lambda task_ids, key="return_value": xcoms.get(task_ids))
-    run = SimpleNamespace(conf=dict(params), dag_id=dag_id, triggering_user_name="mallory")
+    run = SimpleNamespace(conf=dict(params), dag_id=dag_id, triggering_user_name=user)
     return {"run_id": run_id, "params": dict(params), "ti": ti, "task_instance": ti, "dag_run": run}
+
+
+def tasks_of(flow: Flow, runbook: str) -> dict[str, Any]:
+    """The tasks of a runbook, by their names in its group."""
+    tasks = operate_dag(flow, has_reverse=True).tasks
+    return {task.task_id.removeprefix(f"{runbook}."): task for task in tasks if task.task_id.startswith(f"{runbook}.")}
 
 
 def answer(option: str, user: str | None = "ada", reason: str = "") -> dict[str, Any]:
@@ -50,8 +62,9 @@ def answer(option: str, user: str | None = "ada", reason: str = "") -> dict[str,
 def answered(tasks: Mapping[str, Any], context: Any, question: str, option: str, **who: Any) -> Any:
     """The context, in which a question was asked and somebody has answered; not what it would show."""
     asks = tasks[question]
-    note_asked(deployment(), asks.flow, context, question, asks.scope(context))
-    asks.execute_complete(context, answer(option, **who))
+    note_asked(deployment(), asks.flow, context, asks.task_id, asks.scope(context))
+    with suppress(DownstreamTasksSkipped):  # nobody wants what comes after
+        asks.execute_complete(context, answer(option, **who))
     return context
 
 

@@ -35,13 +35,16 @@ class Settings:
     equal_cluster_ids_allowed: bool
     errors_deadletterqueue_topic_name: str
     errors_tolerance: str
+    failback_users: tuple[str, ...]
     failover_quiet_ms: int
     failover_rehearsal_records: int
     failover_rehearsal_schedule: str | None
+    failover_users: tuple[str, ...]
     groups: tuple[str, ...]
     groups_exclude: tuple[str, ...]
     heartbeats_replication_enabled: bool
     heartbeats_topic_replication_factor: int
+    migration_users: tuple[str, ...]
     move_fence: str
     move_quiet_ms: int
     move_rehearsal_records: int
@@ -68,9 +71,9 @@ class Settings:
     sync_topic_acls_mode: str
     sync_topic_configs_enabled: bool
     sync_topic_configs_interval_seconds: int
-    takeover_approval_enabled: bool
     takeover_connector_name: str
     takeover_offsets_topics: tuple[str, ...]
+    takeover_users: tuple[str, ...]
     target_cluster_other_aliases: tuple[str, ...]
     topic_creation_enable: bool
     topics_compacted: tuple[str, ...]

@@ -156,7 +156,8 @@ KEYS = (
         "audit.schedule",
         KeyType.SCHEDULE,
         "@hourly",
-        "The intervals, of the records' timestamps, in which the past is compared again: an interval or a cron line.",
+        "The intervals, of the records' timestamps, in which the past is compared again: an interval or a cron line. Empty: "
+        "the DAG audit.<source>.<target> runs only when it is triggered, and has no backfills.",
     ),
     Key(
         "backfill.into.suffix",
@@ -177,6 +178,15 @@ KEYS = (
         None,
         "Who may decide in Airflow what becomes of partitions that the gate holds, as users' ids there. Not set: all who may "
         "answer required actions of the flow's DAG `decide.…`.",
+    ),
+    *(
+        Key(
+            f"{runbook}.users",
+            KeyType.LIST,
+            None,
+            f"Who may start a {runbook} in Airflow, as users' names there. Not set: whoever may trigger `operate.…`.",
+        )
+        for runbook in ("failover", "failback", "migration", "takeover")
     ),
     Key(
         "retention.days",
@@ -233,7 +243,7 @@ KEYS = (
         "failover.rehearsal.schedule",
         KeyType.SCHEDULE,
         None,
-        "The schedule of the DAG rehearse_failover.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
+        "When the DAG rehearse.<source>.<target> rehearses a failover: an interval or a cron line. Not set: when it is "
         "triggered.",
     ),
     Key(
@@ -256,13 +266,6 @@ KEYS = (
         "false",
         "Says that the target's brokers are Kafka 4.2.1 or later, or that Streams applications start there with "
         "group.protocol=classic: 4.2.0 can't load a streams group that was given positions before it came (KAFKA-20254).",
-        KeyScope.FLOW_ONLY,
-    ),
-    Key(
-        "takeover.approval.enabled",
-        KeyType.BOOLEAN,
-        "false",
-        "A DAG takeover.<source>.<target> shows what a take-over from MirrorMaker 2 would do, asks an operator, and does it.",
         KeyScope.FLOW_ONLY,
     ),
     Key(

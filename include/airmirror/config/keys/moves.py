@@ -70,8 +70,8 @@ OF_FLOW = (
         "move.rehearsal.schedule",
         KeyType.SCHEDULE,
         None,
-        "The schedule of the DAG rehearse_migration.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
-        "triggered.",
+        "When the DAG rehearse.<source>.<target> rehearses the migration of each move group: an interval or a cron line. Not "
+        "set: when it is triggered.",
     ),
     Key(
         "move.rehearsal.records",

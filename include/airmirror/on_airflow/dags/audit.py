@@ -1,7 +1,8 @@
-"""The DAGs ``audit.<source>.<target>``, of past intervals, and ``replay.<source>.<target>``, of explicit offsets."""
+"""The DAG ``audit.<source>.<target>``: past intervals, explicit offsets, and the flow's report, as its form chooses."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,12 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import alias_of
-from airmirror.on_airflow.dags.common import new_dag, tags
-from airmirror.on_airflow.dags.forms import form, interval_fields
+from airmirror.on_airflow.dags.choosing import WHAT, Choose
+from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
+from airmirror.on_airflow.dags.forms import form, interval_fields, interval_ms
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.notifications import callbacks
-from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow
+from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow, window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 
@@ -27,24 +29,32 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.tasks.audit import Places
     from airmirror.on_airflow.tasks.spark import Windows
 
+INTERVAL, OFFSETS, REPLAY, REPORT = "interval", "offsets", "replay", "report"
+WRITING = ("sync_topics", "replicate_window", "verify_window")
+CHOICES = {
+    INTERVAL: (*WRITING, "compare"),
+    OFFSETS: ("compare",),
+    REPLAY: (*WRITING, "compare"),
+    REPORT: ("report",),
+}
 LONGEST = timedelta(hours=6)
 
-AUDIT_DOC = """
-Audits **{flow}**: one run is one interval of the records' timestamps.
+DOC = """
+Audits **{flow}**. The form of *Trigger* chooses what a run does; the schedule and backfills do the first:
 
-1. `replicate_window`: what {source} has of the interval beyond the progress is replicated, in order, by the same windows as
-   ever; nothing else. The claim sees to it that `replicate.{source}.{target}` does not write meanwhile.
-2. `verify_window`: the gate.
-3. `compare`: everything of the interval that is on both clusters is compared, record by record. Its button *Report* shows
-   records by ten minutes of event time on both sides, and the latency.
+- *interval*, of the records' timestamps: `replicate_window` replicates what {source} has of it beyond the progress, in order, by
+  the same windows as ever; nothing else. The claim sees to it that `replicate.{source}.{target}` does not write meanwhile.
+  `verify_window` is the gate. `compare` compares everything of the interval that is on both clusters, record by record. Its
+  button *Report* shows records by ten minutes of event time on both sides, and the latency.
+- *offsets* of one topic and partition of {source}: `compare` alone.
+- *replay*: these offsets are replicated first, as those of an interval.
+- *report*: what was copied, verified, held, decided and lost, as one page and one JSON (docs/evidence.md), signed with the key
+  that the connection of `AIRMIRROR_REPORT_CONNECTION` holds. The task fails where not all of it is proven; the report is written
+  all the same.
 
 Past intervals: `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`. The same backfill again
 changes nothing. What is older than the first replicated offset is refused: after it, it would be out of order. With \
 `backfill.into.suffix` it is replicated into a topic of its own.
-"""
-REPLAY_DOC = """
-The same as `audit.{source}.{target}`, for **{flow}**, one partition and explicit offsets of {source}. A dry run, which is the
-default, compares and replicates nothing.
 """
 
 
@@ -85,6 +95,8 @@ class CompareRange(FlowOperator):
         from airmirror.on_airflow.tasks.audit import compare_ranges
 
         run_id, strict = str(context["run_id"]), _is_strict(context)
+        if context["params"][WHAT] == OFFSETS:
+            selection = replace(selection, dry_run=True)
         compare_ranges(
             deployment(),
             self.flow,
@@ -96,19 +108,36 @@ class CompareRange(FlowOperator):
         )
 
 
+class WriteReport(FlowOperator):
+    """A flow's report, of what was committed within the form's time."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.flows.report_rows import Span
+        from airmirror.on_airflow.tasks.report import report
+
+        span = Span(*interval_ms(context))
+        report(deployment(), self.flow, span, window_id(context), show=partial(setattr, self, "page"))
+
+
 def _is_strict(context: Context) -> bool:
     """A scheduled audit of the time before a flow's first window has nothing to complain of, and nothing to replicate."""
     return bool(context["dag_run"].run_type != "scheduled")
 
 
 def places(flow: str, context: Context) -> Places:
-    """Return the run's range: the form's offsets or interval, or the run's own interval. Raises NoInterval."""
+    """Return the run's range: the form's offsets or interval, or the run's own interval. Raises NoInterval, NoOffsets."""
     from airmirror.flows.audit import Range
-    from airmirror.on_airflow.tasks.audit import Interval, NoInterval, OffsetRange
+    from airmirror.on_airflow.tasks.audit import Interval, NoInterval, NoOffsets, OffsetRange
 
     given = context["params"]
-    if "topic" in given:
-        return OffsetRange(Range(given["topic"], given["partition"], given["start"], given["end"]))
+    if given[WHAT] in (OFFSETS, REPLAY):
+        topics, partitions, start, end = (given[name] for name in ("topics", "partitions", "start", "end"))
+        if len(topics or ()) != 1 or len(partitions or ()) != 1 or start is None or end is None:
+            raise NoOffsets(flow, given[WHAT])
+        return OffsetRange(Range(topics[0], partitions[0], start, end))
     begin, end = (datetime.fromisoformat(given[name]) if given[name] else None for name in ("from", "to"))
     begin, end = begin or context.get("data_interval_start"), end or context.get("data_interval_end")
     if begin is None or end is None or not begin < end:
@@ -116,49 +145,31 @@ def places(flow: str, context: Context) -> Places:
     return Interval(begin, end)
 
 
-def audit_id(flow: Flow) -> str:
-    return f"audit.{flow.source.alias}.{flow.target.alias}"
-
-
-def replay_id(flow: Flow) -> str:
-    return f"replay.{flow.source.alias}.{flow.target.alias}"
-
-
 def audit_dag(flow: Flow) -> DAG:
-    """The audits of a flow. Raises BadSchedule."""
-    schedule = timetable(flow.name, flow.settings.audit_schedule, "audit.schedule")
-    params = form(flow) | interval_fields("Of the records' timestamps. Empty: the run's data interval.")
-    what = f"Switch this on to compare past intervals of {flow.name} again, and for `airflow backfill`; optional."
-    with _dag(audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")) as dag:
-        _tasks(flow)
-    return dag
-
-
-def replay_dag(flow: Flow) -> DAG:
-    """The replays of a flow."""
-    own = {name: param for name, param in form(flow).items() if name == "verify"}
-    what = f"Leave it on, it runs only when triggered: offsets of {flow.name} that you name, compared or replicated."
-    with _dag(
-        replay_id(flow), flow, None, REPLAY_DOC, _offsets_form() | own, description=what, is_paused_upon_creation=False
+    """The audits of a flow. Without ``audit.schedule`` it runs when it is triggered only. Raises BadSchedule, BadNotifier."""
+    value = flow.settings.audit_schedule
+    begins = (
+        "Switch this on: compares past intervals again" if value else "Leave it on, it runs only when triggered: audits"
+    )
+    with new_dag(
+        id_of("audit", flow),
+        timetable(flow.name, value, "audit.schedule") if value else None,
+        max_active_runs=AT_ONCE,
+        description=f"{begins}, backfills, replays and reports of {flow.name}."[:110],
+        doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
+        tags=tags(flow),
+        params=_form(flow),
+        is_paused_upon_creation=None if value else False,
+        **callbacks(flow, "audit", lambda context: context["params"][WHAT] == INTERVAL),
     ) as dag:
         _tasks(flow)
     return dag
 
 
-def _dag(dag_id: str, flow: Flow, schedule: Any, doc: str, params: dict[str, Param], **more: Any) -> DAG:
-    return new_dag(
-        dag_id,
-        schedule,
-        doc_md=doc.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
-        tags=tags(flow),
-        params=params,
-        **more,
-    )
-
-
 def _tasks(flow: Flow) -> None:
-    """The tasks, one run at a time each: a backfill's runs are not bound by ``max_active_runs``."""
+    """The tasks. Those that write run one at a time, whatever the run: neither form nor backfill are bound otherwise."""
     always: dict[str, Any] = {"flow": flow.name, "max_active_tis_per_dag": 1, "trigger_rule": TriggerRule.ALL_DONE}
+    choose = Choose(task_id="choose", choices=CHOICES)
     sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name)
     replicate_window = ReplicateRange(
         task_id="replicate_window",
@@ -169,19 +180,29 @@ def _tasks(flow: Flow) -> None:
     )
     verify_window = VerifyWindow(task_id="verify_window", outlets=[alias_of(flow)], **always)
     compare = CompareRange(task_id="compare", **always)
+    report = WriteReport(task_id="report", flow=flow.name)
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
-    sync_topics >> replicate_window >> verify_window >> compare
-    [sync_topics, replicate_window, verify_window, compare] >> done
+    choose >> sync_topics >> replicate_window >> verify_window >> compare
+    choose >> report
+    [choose, sync_topics, replicate_window, verify_window, compare, report] >> done
 
 
-def _offsets_form() -> dict[str, Param]:
-    def number(title: str) -> Param:
-        return Param(type="integer", minimum=0, title=title)
+def _form(flow: Flow) -> dict[str, Param]:
+    def offset(title: str) -> Param:
+        what = "*offsets* and *replay*; name one topic and one partition."
+        return Param(None, type=["null", "integer"], minimum=0, title=title, description_md=what)
 
-    return {
-        "topic": Param(type="string", minLength=1, title="Topic", description_md="A topic of the source."),
-        "partition": number("Partition"),
-        "start": number("First offset"),
-        "end": number("Until before offset"),
-        "dry_run": Param(True, type="boolean", title="Dry run", description_md="Compare only; replicate nothing."),
-    }
+    what = Param(
+        INTERVAL,
+        type="string",
+        enum=[*CHOICES],
+        title="What",
+        description_md="*interval*: replicate and compare it. *offsets*: compare them. *replay*: replicate and compare them. "
+        "*report*: write the flow's report.",
+    )
+    times = interval_fields(
+        "*interval*: of the records' timestamps; empty: the run's data interval. *report*: of the commits of windows; empty: "
+        "without this limit."
+    )
+    ends = {"start": offset("First offset"), "end": offset("Until before offset")}
+    return {WHAT: what, **form(flow), **times, **ends}

@@ -1,4 +1,4 @@
-"""The things that all DAGs share: their start, owner and retries, and the tags by which people find them."""
+"""The things that all DAGs share: their names, start, owner and retries, and the tags by which people find them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ RETRIES = 3
 # Template fields of what triggers a DAG; the standard provider of Airflow 3.2 serializes an unset date with its address, which
 # would make a new version of the DAG of each parse.
 TRIGGERING = ("trigger_dag_id",)
+AT_ONCE = 16  # runs of a DAG that people trigger: none waits for another one
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
 
@@ -29,6 +30,11 @@ def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         **more,
     )
+
+
+def id_of(kind: str, flow: Flow) -> str:
+    """Return the id of a flow's DAG of this kind."""
+    return f"{kind}.{flow.source.alias}.{flow.target.alias}"
 
 
 def tags(flow: Flow) -> list[str]:

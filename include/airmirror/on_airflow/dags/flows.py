@@ -14,43 +14,32 @@ from itertools import groupby
 
 from airflow.sdk import DAG, get_parsing_context
 
-from airmirror.config import Configuration, ConfigurationError, Problem
+from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags import heartbeats, maintenance
-from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
+from airmirror.on_airflow.dags.audit import audit_dag
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
-from airmirror.on_airflow.dags.failback import failback_dag, failback_id
-from airmirror.on_airflow.dags.failover import failover_dag, failover_id
-from airmirror.on_airflow.dags.migrate import migrate_dag, migrate_id
-from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
-from airmirror.on_airflow.dags.rehearsal import (
-    rehearsal_dag,
-    rehearsal_id,
-    rehearsal_of_moves_dag,
-    rehearsal_of_moves_id,
-)
-from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
-from airmirror.on_airflow.dags.report import report_dag, report_id
-from airmirror.on_airflow.dags.takeover import takeover_dag, takeover_id
+from airmirror.on_airflow.dags.operate import operate_dag
+from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_schedules
+from airmirror.on_airflow.dags.replicate import replicate_dag
+from airmirror.on_airflow.dags.schedules import TwoSchedules, union
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 
 log = logging.getLogger(__name__)
 
-OF_A_FLOW = (
-    (dag_id, replicate_dag),
-    (audit_id, audit_dag),
-    (replay_id, replay_dag),
-    (decide_id, decide_dag),
-    (report_id, report_dag),
-    (migration_plan_id, migration_plan_dag),
-    (failover_id, failover_dag),
-    (rehearsal_id, rehearsal_dag),
-)
+OF_A_FLOW: dict[str, Callable[[Configuration, Flow], DAG]] = {
+    "replicate": lambda _, flow: replicate_dag(flow),
+    "decide": lambda _, flow: decide_dag(flow),
+    "audit": lambda _, flow: audit_dag(flow),
+    "operate": lambda configuration, flow: operate_dag(flow, has_reverse=configuration.has_way_back(flow)),
+    "rehearse": lambda _, flow: rehearsal_dag(flow),
+}
 
 
 def dags() -> dict[str, DAG]:
@@ -92,6 +81,11 @@ def _read() -> tuple[Configuration, tuple[Problem, ...]]:
         except AirmirrorError as error:
             line, key = line_of(found.whole, flow.name, KEY)
             problems.append(Problem(line, key, str(error)))
+        try:
+            union(flow.name, rehearsal_schedules(flow))
+        except TwoSchedules as error:
+            line, key = line_of(found.whole, flow.name, next(iter(rehearsal_schedules(flow))))
+            problems.append(Problem(line, key, str(error)))
     return found.configuration, tuple(problems)
 
 
@@ -103,15 +97,8 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
     """Yield the id of each DAG, and what makes it."""
     flows = configuration.enabled
     for flow in flows:
-        for name, make in OF_A_FLOW:
-            yield name(flow), partial(make, flow)
-        if flow.settings.takeover_approval_enabled:
-            yield takeover_id(flow), partial(takeover_dag, flow)
-        if flow.opposite in {each.name for each in flows}:
-            yield failback_id(flow), partial(failback_dag, flow)
-        if flow.moves:
-            yield migrate_id(flow), partial(migrate_dag, flow)
-            yield rehearsal_of_moves_id(flow), partial(rehearsal_of_moves_dag, flow)
+        for kind, make in OF_A_FLOW.items():
+            yield id_of(kind, flow), partial(make, configuration, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.

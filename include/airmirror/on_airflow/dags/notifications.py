@@ -34,20 +34,23 @@ class BadNotifier(AirmirrorError):
         )
 
 
-def callbacks(flow: Flow, kind: str) -> dict[str, Any]:
-    """A DAG's arguments: what it calls when a run has failed, and when one has not. Raises BadNotifier."""
+def callbacks(flow: Flow, kind: str, counts: Callable[[Context], bool] = lambda _: True) -> dict[str, Any]:
+    """A DAG's or a task's arguments: what it calls when it has failed, and when it has not. Raises BadNotifier.
+
+    ``counts``: whether a run does; it is nobody's incident where a run that a person triggers for something else fails.
+    """
     value = flow.settings.on_failure_notifier
     if not value:
         return {}
     notifier = _notifier(flow.name, value)
 
     def failed(context: Context) -> None:
-        if not _begins(flow.name, kind, True):
-            return
-        notifier(context)
+        if counts(context) and _begins(flow.name, kind, True):
+            notifier(context)
 
-    def succeeded(_context: Context) -> None:
-        _begins(flow.name, kind, False)
+    def succeeded(context: Context) -> None:
+        if counts(context):
+            _begins(flow.name, kind, False)
 
     return {"on_failure_callback": failed, "on_success_callback": succeeded}
 

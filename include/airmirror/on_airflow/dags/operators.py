@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ class ReplicateWindow(FlowOperator):
         worked = bool(result.rows) or result.has_waited  # which is as good as `idle`
         task.xcom_push(EMPTY, not worked)
         needless = {IDLE: worked, NEXT: not result.is_cut}
-        _skip([name for name in self.downstream_task_ids if needless.get(name)])
+        skip(name for name in self.downstream_task_ids if needless.get(name))
 
     def windows(self, context: Context, window: str, selection: Selection) -> Windows:
         """Return how to run and end the window: of everything that is new, on the Spark connection."""
@@ -171,7 +171,7 @@ class EmitOffsetSyncs(FlowOperator):
         if selection.dry_run:
             raise AirflowSkipException("a dry run")
         now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), selection)
-        _skip([name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now])
+        skip(name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now)
 
 
 class EmitCheckpoints(FlowOperator):
@@ -221,10 +221,10 @@ class Idle(BaseOperator):
         self.defer(trigger=TimeDeltaTrigger(delta, end_from_trigger=True), method_name="execute")
 
 
-def _skip(tasks: list[str]) -> None:
+def skip(tasks: Iterable[str]) -> None:
     """End a task so that others are skipped, without a process of their own to find out that there is nothing to do."""
-    if tasks:
-        raise DownstreamTasksSkipped(tasks=sorted(tasks))  # type: ignore[no-untyped-call]
+    if needless := sorted(tasks):
+        raise DownstreamTasksSkipped(tasks=needless)  # type: ignore[no-untyped-call]
 
 
 def window_id(context: Context, purpose: str = "") -> str:
@@ -238,8 +238,6 @@ def selection(context: Context) -> Selection:
     from airmirror.flows.selection import Selection
 
     given = context["params"]
-    if "topic" in given:
-        return Selection((given["topic"],), (given["partition"],), given["verify"], bool(given["dry_run"]))
     return Selection(
         topics=tuple(given.get("topics") or ()),
         partitions=tuple(given.get("partitions") or ()),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import BY_ERROR
@@ -45,6 +47,7 @@ class AsksPeople(HITLOperator):
     def execute(self, context: Context) -> None:
         from airmirror.on_airflow.tasks.approvals import note_asked
 
+        check_run(self, context)
         asked = self.ask(context)
         self.subject, self.body = asked.subject, asked.body
         if context["params"].get("dry_run"):
@@ -63,16 +66,30 @@ class AsksPeople(HITLOperator):
         return given
 
 
-class ApprovedStep(FlowOperator):
-    """A step that people approve: its question is a task of the same DAG."""
+class RunbookOperator(FlowOperator):
+    """A task of a runbook's group: of runs for that runbook, by whoever may start it."""
+
+    @property
+    def step(self) -> str:
+        """The task's name in its group."""
+        return self.task_id.rpartition(".")[2]
+
+    def execute(self, context: Context) -> Any:
+        check_run(self, context)
+        return super().execute(context)
+
+
+class ApprovedStep(RunbookOperator):
+    """A step that people approve: its question is a task of the same group of the same DAG."""
 
     def answer(self, context: Context, question: str) -> Approval:
         """Return what was answered. Raises NotApproved."""
         from airmirror.on_airflow.tasks.approvals import approval
 
-        asks = self.dag.get_task(question)
+        name = self.task_id.removesuffix(self.step) + question
+        asks = self.dag.get_task(name)
         assert isinstance(asks, AsksPeople)
-        return approval(deployment(), self.flow, context, question, asks.users)
+        return approval(deployment(), self.flow, context, name, asks.users)
 
     def approved(self, context: Context, question: str, option: str) -> Approval:
         """Return the answer where it is this one; skipped where it is another. Raises NotApproved."""
@@ -80,6 +97,17 @@ class ApprovedStep(FlowOperator):
         if given.option != option:
             raise AirflowSkipException("nobody wants it")
         return given
+
+
+def check_run(task: BaseOperator, context: Context) -> None:
+    """Skip a task of another runbook than the run is for, which was cleared. Raises MayNotStart."""
+    runbook = task.task_id.rpartition(".")[0]
+    if runbook and context["params"]["runbook"] != runbook:
+        raise AirflowSkipException(f"the run is for {context['params']['runbook']}")
+    if runbook:
+        choose = task.dag.get_task("choose")
+        assert isinstance(choose, Choose)
+        choose.check(context)
 
 
 def respondents(flow: Flow) -> list[dict[str, str]] | None:

@@ -1,21 +1,22 @@
-"""The DAGs ``rehearse_failover.<source>.<target>`` and ``rehearse_migration.…``: rehearsed on a schedule; what would go wrong
-fails."""
+"""The DAG ``rehearse.<source>.<target>``: a failover and each migration, rehearsed on schedules; what would go wrong fails."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.choosing import WHAT, Choose
+from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.schedules import timetable
+from airmirror.on_airflow.dags.schedules import fires, union
 from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
@@ -23,23 +24,17 @@ if TYPE_CHECKING:
 
     from airmirror.flows.selection import Selection
 
-KEY, KEY_OF_MOVES = "failover.rehearsal.schedule", "move.rehearsal.schedule"
+EVERYTHING, FAILOVER = "everything", "failover"
 LONGEST = timedelta(hours=6)
 DOC = """
-Rehearses a failover of **{flow}** to {target} while everything runs, as `airmirror failover rehearse` does
-(docs/disaster-recovery.md). The next record of each group is read on both sides, and the newest records of {target} are
-compared with those of {source}. Both clusters are only read.
-
-The button *Report* of the task leads to the page. The task fails where a failover would go wrong, also where {source} does not
-answer; `on.failure.notifier` tells of the first of several in a row. `failover.rehearsal.schedule` says when it runs.
-"""
-DOC_OF_MOVES = """
-Rehearses the migration of each move group of **{flow}** to {target} while everything runs, as `airmirror migration rehearse` does
-(docs/migration.md#rehearse), a task each. The next record of each group is read on both sides, and the newest records of
+Rehearses, while everything runs, what may have to be done with **{flow}** one day: `failover` a failover to {target}, as
+`airmirror failover rehearse` does (docs/disaster-recovery.md), and `move_…` the migration of each move group, as `airmirror
+migration rehearse` does (docs/migration.md). The next record of each group is read on both sides, and the newest records of
 {target} are compared with those of {source}. Both clusters are only read.
 
-The button *Report* of a task leads to its page. A task fails where the migration would go wrong; `on.failure.notifier` tells of
-the first of several in a row. `move.rehearsal.schedule` says when it runs.
+The button *Report* of a task leads to its page. A task fails where what it rehearses would go wrong, also where {source} does not
+answer; `on.failure.notifier` tells of the first of several in a row. `failover.rehearsal.schedule` and `move.rehearsal.schedule`
+say when each of them runs.
 """
 
 
@@ -71,43 +66,74 @@ class RehearseMigration(FlowOperator):
         rehearse_migration(deployment(), self.flow, self.move, window_id(context), show=partial(setattr, self, "page"))
 
 
-def rehearsal_id(flow: Flow) -> str:
-    return f"rehearse_failover.{flow.source.alias}.{flow.target.alias}"
+class ChooseRehearsals(Choose):
+    """Lets those run whose time has come, or that the form chooses. ``schedules``: by task, of those that have one."""
+
+    def __init__(self, *, schedules: Mapping[str, str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.schedules = schedules
+
+    def chosen(self, context: Context) -> Collection[str]:
+        what, run = context["params"][WHAT], context["dag_run"]
+        if what != EVERYTHING:
+            return (what,)
+        if run.run_type != "scheduled":
+            return tuple(self.choices)
+        is_one = len(set(self.schedules.values())) == 1  # every run is its
+        return [task for task, value in self.schedules.items() if is_one or fires(value, run.run_after)]
+
+
+def rehearsal_schedules(flow: Flow) -> dict[str, str]:
+    """The schedules of a flow's rehearsals by their keys, of those that are set."""
+    moves = flow.settings.move_rehearsal_schedule if flow.moves else None
+    found = {
+        "failover.rehearsal.schedule": flow.settings.failover_rehearsal_schedule,
+        "move.rehearsal.schedule": moves,
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def rehearsal_dag(flow: Flow) -> DAG:
-    """The rehearsals of a flow's failover. Raises BadSchedule, BadNotifier."""
-    with _dag(flow, rehearsal_id(flow), "a failover", DOC, (KEY, flow.settings.failover_rehearsal_schedule)) as dag:
-        RehearseFailover(task_id="rehearse", flow=flow.name, max_active_tis_per_dag=1, execution_timeout=LONGEST)
-    return dag
-
-
-def rehearsal_of_moves_id(flow: Flow) -> str:
-    return f"rehearse_migration.{flow.source.alias}.{flow.target.alias}"
-
-
-def rehearsal_of_moves_dag(flow: Flow) -> DAG:
-    """The rehearsals of a flow's migration. Raises BadSchedule, BadNotifier."""
-    schedule = KEY_OF_MOVES, flow.settings.move_rehearsal_schedule
-    with _dag(flow, rehearsal_of_moves_id(flow), "the migration", DOC_OF_MOVES, schedule) as dag:
-        for move in flow.moves:
-            task = f"rehearse_{move.name}"
-            RehearseMigration(
-                task_id=task, flow=flow.name, move=move.name, max_active_tis_per_dag=1, execution_timeout=LONGEST
-            )
-    return dag
-
-
-def _dag(flow: Flow, dag_id: str, what: str, doc: str, schedule: tuple[str, str | None]) -> DAG:
-    """A DAG without tasks. ``schedule``: a key and its value; without one it runs when it is triggered."""
-    key, value = schedule
-    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
-    return new_dag(
-        dag_id,
-        timetable(flow.name, value, key) if value else None,
-        description=f"{begins} {what} of {flow.name}; nothing of production is touched.",
-        doc_md=doc.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
+    """The rehearsals of a flow. Raises BadSchedule, TwoSchedules, BadNotifier."""
+    schedules, moves = rehearsal_schedules(flow), [_task_of(move.name) for move in flow.moves]
+    begins = "Switch this on" if schedules else "Leave it on, it runs only when triggered"
+    with new_dag(
+        id_of("rehearse", flow),
+        union(flow.name, schedules),
+        max_active_runs=AT_ONCE,
+        description=f"{begins}: rehearses failover and migrations of {flow.name}; production is only read."[:110],
+        doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
-        is_paused_upon_creation=None if value else False,
-        **callbacks(flow, dag_id.partition(".")[0]),
-    )
+        params=_form([FAILOVER, *moves]) if moves else None,
+        is_paused_upon_creation=None if schedules else False,
+    ) as dag:
+        tasks: list[FlowOperator] = [RehearseFailover(**_arguments(flow, FAILOVER))]
+        tasks += [RehearseMigration(move=move.name, **_arguments(flow, _task_of(move.name))) for move in flow.moves]
+        if moves:
+            by_key = {"failover.rehearsal.schedule": [FAILOVER], "move.rehearsal.schedule": moves}
+            by_task = {task: value for key, value in schedules.items() for task in by_key[key]}
+            alone = {task.task_id: (task.task_id,) for task in tasks}
+            ChooseRehearsals(task_id="choose", choices=alone, schedules=by_task) >> tasks
+    return dag
+
+
+def _task_of(move: str) -> str:
+    return f"move_{move}"
+
+
+def _arguments(flow: Flow, task: str) -> dict[str, Any]:
+    """A task's, each of which is an incident of its own where it fails."""
+    always = {"flow": flow.name, "max_active_tis_per_dag": 1, "execution_timeout": LONGEST}
+    return {"task_id": task, **always, **callbacks(flow, f"rehearse {task}")}
+
+
+def _form(tasks: list[str]) -> dict[str, Param]:
+    return {
+        WHAT: Param(
+            EVERYTHING,
+            type="string",
+            enum=[EVERYTHING, *tasks],
+            title="What",
+            description_md="*everything*; of a scheduled run, what its time has come for.",
+        )
+    }

@@ -1,11 +1,19 @@
-"""``window.schedule`` as an Airflow timetable: an interval (``1 minute``, ``30 s``), a cron line, or ``@continuous``."""
+"""Schedules as Airflow timetables: an interval (``1 minute``, ``30 s``), a cron line, ``@continuous``; several of one DAG."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher, CronDataIntervalTimetable, DeltaDataIntervalTimetable
+from airflow.sdk import (
+    Asset,
+    AssetOrTimeSchedule,
+    AssetWatcher,
+    CronDataIntervalTimetable,
+    DeltaDataIntervalTimetable,
+    MultipleCronTriggerTimetable,
+)
 
 from airmirror.config.schedules import CONTINUOUS, cron_line, interval_seconds, way_out
 from airmirror.errors import AirmirrorError
@@ -24,6 +32,18 @@ class BadSchedule(AirmirrorError):
         if self.key == "window.trigger.records":
             return f"flow {self.flow!r}: {self.key} = {self.value}: {self.reason}"
         return f"flow {self.flow!r}: {self.key} = {self.value}: {self.reason}; {way_out(self.key)}"
+
+
+@dataclass(eq=False)
+class TwoSchedules(AirmirrorError):
+    """Different schedules of one DAG, of which not all are cron lines: no timetable has them all."""
+
+    flow: str
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.one} and {self.other} are of one DAG: write both as cron lines, or the same for both"
 
 
 def schedule(
@@ -57,3 +77,23 @@ def timetable(
         return CronDataIntervalTimetable(cron_line(value), timezone="UTC")
     except ValueError as error:
         raise BadSchedule(flow, key, value, str(error)) from error
+
+
+def union(
+    flow: str, schedules: Mapping[str, str]
+) -> CronDataIntervalTimetable | DeltaDataIntervalTimetable | MultipleCronTriggerTimetable | None:
+    """Return when any of the schedules fires, by their keys; None: there are none. Raises BadSchedule, TwoSchedules."""
+    found = [timetable(flow, value, key) for key, value in schedules.items()]
+    if len(set(schedules.values())) < 2:
+        return found[0] if found else None
+    if not all(isinstance(each, CronDataIntervalTimetable) for each in found):
+        one, other = (f"{key} = {value}" for key, value in schedules.items())
+        raise TwoSchedules(flow, one, other)
+    return MultipleCronTriggerTimetable(*map(cron_line, schedules.values()), timezone="UTC")
+
+
+def fires(value: str, at: datetime) -> bool:
+    """Whether a cron line fires at this time."""
+    from croniter import croniter
+
+    return bool(croniter.match(cron_line(value), at))

@@ -1,4 +1,4 @@
-"""The work of the tasks of audits and replays. Loaded in tasks only."""
+"""The work of the tasks that audit intervals and offsets. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -48,6 +48,20 @@ class NoInterval(AirmirrorError):
         return (
             f"flow {self.flow!r}: this run has no data interval: fill in `from` and `to`, or start audits with "
             f"`airflow backfill create --dag-id audit.{name} --from-date … --to-date …`"
+        )
+
+
+@dataclass(eq=False)
+class NoOffsets(AirmirrorError):
+    """A run for offsets whose form does not name them."""
+
+    flow: str
+    what: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: a run for {self.what!r} needs one topic, one partition, the first offset and "
+            "the offset before which it ends: fill them in"
         )
 
 

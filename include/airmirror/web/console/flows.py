@@ -7,12 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from airmirror.config import Configuration, Flow
-from airmirror.on_airflow.dags.failback import failback_id
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
-from airmirror.on_airflow.dags.migrate import migrate_id
-from airmirror.on_airflow.dags.rehearsal import rehearsal_of_moves_id
-from airmirror.on_airflow.dags.replicate import dag_id
-from airmirror.on_airflow.dags.takeover import takeover_id
 from airmirror.topics.sound import sound
 
 
@@ -38,7 +34,6 @@ def flows_of(config: Path) -> Flows:
 @lru_cache(maxsize=4)
 def _read(config: Path, _changed: int, _size: int) -> Flows:
     found = sound(config)
-    by_dag = {dag_id(flow): flow for flow in found.configuration.enabled}
-    ids = (*(make_id for make_id, _ in OF_A_FLOW), takeover_id, migrate_id, rehearsal_of_moves_id, failback_id)
-    owners = {make_id(flow): name for name, flow in by_dag.items() for make_id in ids}
+    by_dag = {id_of("replicate", flow): flow for flow in found.configuration.enabled}
+    owners = {id_of(kind, flow): name for name, flow in by_dag.items() for kind in OF_A_FLOW}
     return Flows(found.configuration, by_dag, owners, tuple(sorted(found.broken)))

@@ -25,6 +25,7 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.deployment import deployment
 from airmirror.partitions import TopicPartition
@@ -259,7 +260,7 @@ def _at_clusters(what: str) -> Iterator[Ledger]:
 
 
 def _named(shown: Shown) -> dict[str, Any]:
-    return {"flow": shown.flow.name, "dag_id": shown.dag_id, "dags": [make_id(shown.flow) for make_id, _ in OF_A_FLOW]}
+    return {"flow": shown.flow.name, "dag_id": shown.dag_id, "dags": [id_of(kind, shown.flow) for kind in OF_A_FLOW]}
 
 
 def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:

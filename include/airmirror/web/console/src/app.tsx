@@ -10,7 +10,7 @@ import { Compared } from "./record";
 import { partsOf, pathOf, usePlace } from "./place";
 import type { OverviewAnswer } from "./types";
 
-const OURS = /^(replicate|audit|replay|decide|failover|failback|rehearse_failover|rehearse_migration|report|migration_plan|migrate|takeover)\./;
+const OURS = /^(replicate|decide|audit|operate|rehearse)\./;
 
 /** Airflow renders us inside its own tree: an error that escapes takes its whole page down. */
 export class Boundary extends Component<{ children: ReactNode }, { error?: Error }> {

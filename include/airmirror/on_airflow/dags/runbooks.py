@@ -1,0 +1,215 @@
+"""A runbook as tasks of a DAG: its plan, its questions, its steps and its undo, made from what it declares."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Param, TriggerRule
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.operators import skip, window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
+from airmirror.on_airflow.deployment import deployment
+from airmirror.runbooks.runbook import Order, OrderOption, Runbook, Verb
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
+
+AnyRunbook = Runbook[Any, Any]
+PLAN, UNDO, LEAVE = "plan", "undo", "Leave it"
+WAIT_SECONDS = 900.0  # for applications to stop and to start, of one attempt
+LONGEST = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1)
+VERBS: tuple[Verb, ...] = ("plan", "run", "undo")
+
+
+class ShowPlan(RunbookOperator):
+    """What the runbook would do, as a page: of a run for its plan, or of a dry run."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.runbook = runbook
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.runbooks import Asked, plan
+
+        given, show = context["params"], partial(setattr, self, "page")
+        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
+        plan(asked, given["verb"], given["steps"] or (), window_id(context), show)
+
+
+class AskToTake(AsksPeople):
+    """Asks whether to take a step, and those after it up to the next question, as things are now."""
+
+    def __init__(self, *, runbook: AnyRunbook, before: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.runbook, self.before = runbook, before
+
+    def ask(self, context: Context) -> Question:
+        from airmirror.on_airflow.tasks.runbooks import Asked, NothingLeft, ask, ask_undo
+
+        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
+        if self.before == UNDO:
+            return ask_undo(asked)
+        try:
+            return ask(asked, self.before)
+        except NothingLeft as over:
+            self.log.info("%s", over)
+            self.leave()
+            raise
+
+    def scope(self, context: Context) -> str:
+        return str(getattr(order_of(self.runbook, context), "move", ""))
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        given = super().execute_complete(context, event)
+        if given["chosen_options"] == [LEAVE]:
+            self.leave()
+        return given
+
+    def leave(self) -> None:
+        """Skip what is asked about, without a process for each step."""
+        skip(self.get_flat_relative_ids(upstream=False))
+
+
+class TakeStep(ApprovedStep):
+    """The step that its task is called after. ``asked``: the task whose question is to be answered first, if any; the last step
+    writes the report."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def __init__(self, *, runbook: AnyRunbook, asked: str, yes: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.runbook, self.asked, self.yes = runbook, asked, yes
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.runbooks import Asked, take
+
+        if self.asked:
+            given = self.approved(context, self.asked, self.yes)
+            by, begun = given.by, given.at.timestamp()
+        else:
+            by, begun = str(context["dag_run"].triggering_user_name or "a user of Airflow"), time.time()
+        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
+        named = tuple(context["params"]["steps"] or ())
+        take(asked, self.step, named, begun, window_id(context), partial(setattr, self, "page"))
+
+
+class TakeBack(ApprovedStep):
+    """What was done is undone, when a person has approved."""
+
+    def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.runbook = runbook
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.runbooks import Asked, take_back
+
+        assert self.runbook.undo is not None
+        by = self.approved(context, asking(UNDO), self.runbook.undo.yes).by
+        take_back(Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by)))
+
+
+def asking(step: str) -> str:
+    """The task that asks whether to take a step."""
+    return f"approve_{step}"
+
+
+def order_of(runbook: AnyRunbook, context: Context, by: str = "") -> Order:
+    """The order of the trigger form."""
+    given = context["params"]
+    options = {each.name: each for verb in VERBS for each in runbook.options(verb) if each.is_asked}
+    values: dict[str, Any] = {}
+    for name, each in options.items():
+        value = given.get(name)
+        values[name] = each.default if value is None else tuple(value) if each.type is tuple else value
+    if "wait" in {each.name for each in fields(runbook.order)}:
+        values["wait"] = WAIT_SECONDS
+    order: Order = runbook.order(reason=given["reason"], by=by, **values)
+    return order
+
+
+def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Make a runbook's tasks in the group that is open; those of each verb."""
+    always: dict[str, Any] = {"flow": flow.name, "runbook": runbook, "execution_timeout": LONGEST}
+    ShowPlan(task_id=PLAN, **always)
+    if _moves(runbook) and not flow.moves:
+        return {"plan": (PLAN,)}
+    found, asked, yes = dict[str, tuple[str, ...]](plan=(PLAN,)), "", ""
+    before = list[AskToTake | TakeStep]()
+    for step in runbook.steps:
+        made = list[AskToTake | TakeStep]()
+        if step.asks is not None and step.asks.of(flow):
+            asked, yes = asking(step.name), step.asks.yes
+            made.append(_question(runbook, flow, step.name, yes))
+        rule = TriggerRule.NONE_FAILED  # a run leaves steps out
+        made.append(TakeStep(task_id=step.name, asked=asked, yes=yes, trigger_rule=rule, **always))
+        for each in made:  # after all of them: one that is left out is done at once
+            if before:
+                before >> each
+            before.append(each)
+    found["run"] = tuple(each.task_id.rpartition(".")[2] for each in before)
+    if runbook.undo is not None:
+        _question(runbook, flow, UNDO, runbook.undo.yes) >> TakeBack(task_id=UNDO, **always)
+        found["undo"] = (asking(UNDO), UNDO)
+    return found
+
+
+def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str) -> AskToTake:
+    return AskToTake(
+        task_id=asking(before),
+        flow=flow.name,
+        runbook=runbook,
+        before=before,
+        subject=f"{flow.name}: {runbook.title}?",
+        options=[yes, LEAVE],
+        assigned_users=respondents(flow),
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )
+
+
+def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
+    """What the form asks for."""
+    verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
+    return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
+
+
+def _moves(runbook: AnyRunbook) -> bool:
+    """Return whether an order is for one of the flow's move groups."""
+    return any(each.name == "move" for each in runbook.options("run"))
+
+
+def _field(option: OrderOption, flow: Flow) -> Param:
+    about: dict[str, Any] = {"title": option.title, "description_md": option.help}
+    if option.name == "move":
+        names = [each.name for each in flow.moves]
+        return Param(names[0], type="string", enum=names, **about)
+    if option.choices:
+        return Param(option.default, type="string", enum=[*option.choices], **about)
+    if option.type is tuple:
+        return Param(None, type=["null", "array"], items={"type": "string"}, **about)
+    about |= {name: most for name, most in zip(("minimum", "maximum"), option.within, strict=True) if most is not None}
+    kind = {bool: "boolean", str: "string", float: "number", int: "integer"}[option.type]
+    return Param(option.default, type=kind, **about)
+
+
+def told(runbook: AnyRunbook) -> str:
+    """What a runbook does, as Markdown."""
+    lines = [runbook.summary, ""]
+    for step in runbook.steps:
+        lines.append(f"- `{step.name}`{', after a question' if step.asks else ''}: {step.does}")
+    if runbook.undo is not None:
+        lines += ["", f"*undo*: {runbook.undo.help}"]
+    return "\n".join(lines)

@@ -1,0 +1,180 @@
+"""The work of a runbook's tasks: its plan, its questions, its steps, its undo. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError, command
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.tasks.plans import keep_document, log_findings, signer
+from airmirror.on_airflow.tasks.telling import phase
+from airmirror.on_airflow.tasks.window import opened_flow
+from airmirror.report.document import Document
+from airmirror.report.markdown import body
+from airmirror.runbooks.errors import CannotUndo, Incomplete
+from airmirror.runbooks.run import chosen, is_whole, look, rest, run
+from airmirror.runbooks.runbook import Order, Progress, Runbook
+
+log = logging.getLogger(__name__)
+
+PROGRESS = Progress(phase, lambda text: log.info("%s", text))
+Show = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is for: a runbook of a flow, and its order."""
+
+    deployment: Deployment
+    flow: str
+    runbook: Runbook[Any, Any]
+    order: Order
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The place where it is carried out."""
+        with self.runbook.opens(
+            lambda name: opened_flow(self.deployment, name or self.flow, Selection()), self.order
+        ) as site:
+            yield site
+
+    @property
+    def title(self) -> str:
+        """What is asked, with the ways that were chosen."""
+        ways = ", ".join(str(getattr(self.order, each.name)) for each in self.runbook.options("run") if each.choices)
+        return f"{self.flow}: {self.runbook.title}{f' ({ways})' if ways else ''}?"
+
+
+@dataclass(eq=False)
+class NothingLeft(AirmirrorError):
+    """A runbook of which nothing is left to do."""
+
+    flow: str
+    runbook: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: nothing of its {self.runbook} is left to do: {self.why}"
+
+
+@dataclass(eq=False)
+class NothingToUndo(AirmirrorError):
+    """A runbook that has nothing to undo."""
+
+    flow: str
+    runbook: str
+
+    def __str__(self) -> str:
+        plan = command(self.runbook, "plan", flow=self.flow)
+        return f"flow {self.flow!r}: there is nothing of a {self.runbook} to undo; {plan} shows how things are"
+
+
+def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
+    """Write what the verb would do as a page and a JSON; ``show`` hears of the page. ``named``: as ``take`` has them.
+
+    Raises what looking and checking raise."""
+    runbook, order = asked.runbook, asked.order
+    if verb == "plan":
+        with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
+            made = runbook.plan(opened, order, PROGRESS)
+    else:
+        with asked.opened() as site:
+            is_undo = verb == "undo"
+            made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
+    keep_document(asked.deployment, f"plans/{runbook.name}", asked.flow, run_id, made, show)
+    log_findings(each for each in made.findings if each.level != "ok")
+    log.info("%s", made.headline)
+
+
+def ask(asked: Asked, step: str) -> Question:
+    """Return the question before a step: what it and those after it would do now. Writes only the ledger.
+
+    Raises BadKey, NothingLeft, and what refuses the order.
+    """
+    signer(asked.deployment)  # a key that is none is told before anything is done
+    runbook, order = asked.runbook, asked.order
+    (asks,) = (each.asks for each in runbook.steps if each.name == step)
+    assert asks is not None
+    with asked.opened() as site:
+        if why := runbook.over(site, order):
+            raise NothingLeft(asked.flow, runbook.name, why)
+        found = look(runbook, site, order, (), PROGRESS) if asks.shows is None else asks.shows(site, order, PROGRESS)
+        first = asks.text(site.flow, order)
+    log_findings(found.findings)
+    return Question(f"{asked.title} {found.headline}", body(replace(found, reason=order.reason), first))
+
+
+def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: str, show: Show) -> None:
+    """Take a step; after the last one write the report, whose page ``show`` hears of. ``named``: the steps that the form wants,
+    none: the usual ones; ``begun``: when it was approved, in epoch seconds.
+
+    Raises what the step raises, and after the report Incomplete.
+    """
+    runbook, order = asked.runbook, asked.order
+    with asked.opened() as site:
+        if step not in steps_of(runbook, site.flow, order, named):
+            log.info("The run does not take this step.")
+            return
+        is_last = not named and step == chosen(runbook, site.flow, order)[-1].name
+        only = rest(runbook, site.flow, order, step) if is_last else [step]
+        ran = run(runbook, site, order, only, PROGRESS)
+        if not is_last or not is_whole(runbook, site.flow, order, ran):
+            return
+        made = runbook.outcome(site, order, replace(ran, seconds=time.time() - begun))
+    keep_document(asked.deployment, f"{runbook.name}s", asked.flow, run_id, made, show, made.headline)
+    for section in made.sections:
+        if section.name == "names":
+            for row in section.rows:
+                log.info("Start applications of %s with %s.", row["on_the_source"], row["on_the_target"])
+    log.info("%s", made.headline)
+    if not made.is_good:
+        raise Incomplete(asked.flow, made.headline)
+
+
+def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collection[str]) -> list[str]:
+    """The steps of a run: those that are named, else the usual ones, and those after them that people are asked for. Raises
+    NoSuchStep."""
+    steps = [each.name for each in chosen(runbook, flow, order, tuple(named))]
+    last = [each.name for each in runbook.steps].index(steps[-1])
+    more = [] if named else [each.name for each in runbook.steps[last + 1 :] if each.apart and each.asks]
+    return steps + more
+
+
+def ask_undo(asked: Asked) -> Question:
+    """Return the question: what an undo would do now. Raises CannotUndo, NothingToUndo."""
+    runbook = asked.runbook
+    assert runbook.undo is not None
+    with asked.opened() as site:
+        found = _undo_of(asked, site)
+    if not found.is_good:
+        way_out = command(runbook.name, "plan", flow=asked.flow)
+        raise CannotUndo(asked.flow, runbook.name, way_out, tuple(each.evidence for each in found.findings))
+    if not any(each.rows for each in found.sections):
+        raise NothingToUndo(asked.flow, runbook.name)
+    subject = f"{asked.flow}: take the {runbook.name} back? {found.headline}"
+    return Question(subject, body(replace(found, reason=asked.order.reason), runbook.undo.text))
+
+
+def take_back(asked: Asked) -> None:
+    """Undo what was done, as soon as the flow is free. Raises CannotUndo, GroupsActive, FlowBusy."""
+    from airmirror.flows.claims import when_free
+
+    undo = asked.runbook.undo
+    assert undo is not None
+    with asked.opened() as site:
+        found = when_free(site.flow, lambda: undo.do(site, asked.order, PROGRESS), phase)
+    log.info("%s", found.headline)
+
+
+def _undo_of(asked: Asked, site: Any) -> Document:
+    assert asked.runbook.undo is not None
+    return asked.runbook.undo.look(site, asked.order)
