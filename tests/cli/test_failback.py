@@ -58,6 +58,7 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     assert again.exit_code == 0 and "nothing is left" in again.stdout
 
 
+@pytest.mark.long
 def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> None:
     east, west = sides.east, sides.west
     topic, group = create_topic(east, "orders"), f"g-{uuid4().hex[:8]}"

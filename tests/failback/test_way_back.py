@@ -88,6 +88,7 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
         assert [each.content for part in seen for each in part[number]] == [each.content for each in its], "each once"
 
 
+@pytest.mark.long
 def test_killed_after_the_closure_it_begins_at_the_same_record(sides: Sides, tmp_path: Path) -> None:
     """Also when producers did not wait, and by a ledger that has seen nothing."""
     both = both_ways(sides, tmp_path)

@@ -50,6 +50,7 @@ def undone(flow: Mirror) -> None:
     undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
 
 
+@pytest.mark.long
 def test_killed_while_it_goes_up(guarded: list[Broker], tmp_path: Path) -> None:
     east, west = guarded
     flow, _ = moving(east, west, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)

@@ -70,6 +70,7 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approval
     return made
 
 
+@pytest.mark.long
 def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
     flow, tasks = both.there.flow.name, tasks_of(both.there.flow, "failback")
     asked = tasks[PLAN].ask(form())

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from airmirror.config import parse
+from airmirror.flows import claims
 from airmirror.flows.rounds import ROUNDS
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.replicate import deadline, replicate_dag
@@ -134,7 +135,7 @@ def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch)
     interval = alert.interval
     assert isinstance(interval, timedelta) and interval >= limit
     waited: list[float] = []
-    monkeypatch.setattr(work, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
+    monkeypatch.setattr(claims, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
 
     def busy() -> None:
         raise FlowBusy("a->b", "w", "host:1", 0)

@@ -66,6 +66,7 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened, directory: Path) -> No
     monkeypatch.setattr(dag, "deployment", lambda: docs)
 
 
+@pytest.mark.long
 def test_questions_show_the_state_and_answers_move_it(
     guarded: list[Broker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
 ) -> None:

@@ -108,10 +108,10 @@ def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, m
     monkeypatch.setattr(submit, "SparkSubmitHook", Hook)
     monkeypatch.setattr(submit, "opened_flow", lambda *_: _Opened(flow))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "local[2,4]"}))
-    form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 12, "verify": None, "dry_run": False}
+    form = {"what": "replay", "topics": [flow.topic], "partitions": [0], "start": 5, "end": 12, "dry_run": False}
     context: Any = {"params": form, "dag_run": SimpleNamespace(run_type="manual")}
     task = ReplicateRange(task_id="replicate_window", flow=flow.flow.name, spark_conn_id="spark_test")
-    result = task.windows(context, "w1", Selection()).replicate()
+    result = task.windows(context, "w1", Selection((flow.topic,), (0,))).replicate()
     ((arguments, ranges),) = submitted
     assert ranges == [Range(flow.topic, 0, 5, 12)] and result.rows == () and not result.is_cut
     assert {"--no-advance", "--before"} <= set(arguments)
