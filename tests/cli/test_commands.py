@@ -98,7 +98,7 @@ def migration_plan(command: Deployment, directory: Path) -> None:
     """``migration plan`` of a flow that has replicated everything."""
     file = directory / "migration"
     said = command("migration", "plan", "--write", str(file))
-    assert said.exit_code == 1 and "there is a way back" in said.stdout and "proposed" in said.stdout, said.output
+    assert said.exit_code == 1 and "there is a reverse flow" in said.stdout and "proposed" in said.stdout, said.output
     assert "<script" not in (directory / "migration.html").read_text()
     assert json.loads((directory / "migration.json").read_text())["asked"]["flow"] == command.flow
     alone = command("migration", "plan", "--write", str(directory / "alone.json"), "--takes", "0.5", "--json")

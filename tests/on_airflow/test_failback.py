@@ -74,7 +74,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     flow, tasks = both.there.flow.name, tasks_of(both.there.flow, "failback")
     asked = tasks[PLAN].ask(form())
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
-    assert "INC-7" in asked.body and "applications go on" in asked.body
+    assert "INC-7" in asked.body and "applications keep running" in asked.body
     tasks["plan"].execute(form(dry_run=True))
     assert both.topic in tasks["plan"].page.read_text()
     steps, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
