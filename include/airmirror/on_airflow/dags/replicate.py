@@ -53,8 +53,8 @@ Replicates **{flow}**: one run is one window.
 8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}. Both are skipped until
    their intervals have passed.
 
-When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
-on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
+When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it
+resumes at the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
 
 Backfills are refused here; they are for `audit.{source}.{target}`:
 `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.
