@@ -80,7 +80,7 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     said = command("failover", "plan", "--write", str(file))
     assert said.exit_code == 1 and f"{command.alias}.{topic}" in said.stdout
     warns = [line for line in said.stdout.splitlines() if line.startswith(("warn", "stop"))]
-    assert len(warns) == 1 and "flow back" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
+    assert len(warns) == 1 and "reverse flow" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
     assert "<script" not in (tmp_path / "plan.html").read_text()
     numbers = json.loads((tmp_path / "plan.json").read_text())["numbers"]
     assert {"name": "offsets known not to be verified", "value": 0} in numbers

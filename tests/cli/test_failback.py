@@ -42,7 +42,7 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     assert (
         "Written on the target since" in plan.stdout
         and "21 to 23" in plan.stdout
-        and "3 were written on the target since" in plan.stdout
+        and "3 written on the target since" in plan.stdout
     )
     numbers = json.loads(file.with_name("plan.json").read_text())["numbers"]
     assert {"name": "records not replicated", "value": 5} in numbers and file.with_name("plan.html").exists()
