@@ -80,7 +80,7 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     said = command("failover", "plan", "--write", str(file))
     assert said.exit_code == 1 and f"{command.alias}.{topic}" in said.stdout
     warns = [line for line in said.stdout.splitlines() if line.startswith(("warn", "stop"))]
-    assert len(warns) == 1 and "flow back" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
+    assert len(warns) == 1 and "reverse flow" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
     assert "<script" not in (tmp_path / "plan.html").read_text()
     numbers = json.loads((tmp_path / "plan.json").read_text())["numbers"]
     assert {"name": "offsets known not to be verified", "value": 0} in numbers
@@ -98,7 +98,7 @@ def migration_plan(command: Deployment, directory: Path) -> None:
     """``migration plan`` of a flow that has replicated everything."""
     file = directory / "migration"
     said = command("migration", "plan", "--write", str(file))
-    assert said.exit_code == 1 and "there is a way back" in said.stdout and "proposed" in said.stdout, said.output
+    assert said.exit_code == 1 and "there is a reverse flow" in said.stdout and "proposed" in said.stdout, said.output
     assert "<script" not in (directory / "migration.html").read_text()
     assert json.loads((directory / "migration.json").read_text())["asked"]["flow"] == command.flow
     alone = command("migration", "plan", "--write", str(directory / "alone.json"), "--takes", "0.5", "--json")

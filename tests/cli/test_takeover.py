@@ -63,7 +63,7 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     produce(west, remote, read_all(east, topic)[0][100:], partition=0)
     goes_on = command("handback", "--check", "--json")
     [first] = json.loads(goes_on.stdout)["partitions"]
-    assert goes_on.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("goes on", 100, 10)
+    assert goes_on.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("resumed", 100, 10)
     assert command("handback", "--check", "--yes").exit_code == 2
     produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
     produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else

@@ -103,19 +103,19 @@ def test_writers_on_both_sides_are_told_record_by_record(east: Broker, west: Bro
         assert not row.lost and not row.problem
         assert row.never.earliest_ms == min(e.timestamp for e in there[row.partition] if e.value in new)
     found = levels(plan)
-    assert found["all that is on the source has crossed, or was rescued"] == "warn"
+    assert found["all records of the source are replicated or rescued"] == "warn"
     assert (
-        found["nobody has written on the target since"]
+        found["no application has written on the target since"]
         == found["topics, configs and ACLs are as on the source"]
         == "warn"
     )
     assert [each.what for each in plan.drift if each.will_change] == ["retention.ms"]
     assert found["the flow is closed"] == found["the source's logs are those that were copied"] == "ok"
     told = parsed(canonical(shown_plan(plan).as_dict() | {"signer": None}))
-    assert {"name": "records that never crossed", "value": 30} in told["numbers"]
+    assert {"name": "records not replicated", "value": 30} in told["numbers"]
     assert told["sections"]["closure"][0]["by"] == "ada"
     text = page(told)
-    assert "30 records of the source never crossed" in text and "<script" not in text and flow.remote_topic in text
+    assert "30 records of the source not replicated" in text and "<script" not in text and flow.remote_topic in text
 
 
 def test_what_an_open_transaction_keeps_back_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:

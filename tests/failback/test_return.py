@@ -105,7 +105,7 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         rest = read_with_group(both.east, both.group, both.topic)
         for partition, its in both.records(both.east).items():
             tail = [each.content for each in rest[partition]]
-            assert [each.content for each in its][-len(tail) :] == tail, "groups go on at the very next record"
+            assert [each.content for each in its][-len(tail) :] == tail, "groups resume at the very next record"
             before = its[len(its) - len(tail) - 1]
             assert before.content == seen[partition][-1].content
         everything += write(both.east, both.topic, 500 + 1000 * cycle, 10)

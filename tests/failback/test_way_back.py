@@ -75,7 +75,7 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
     write(both.west, both.remote, 200, 6)  # the last ones there
     found = undo_plan(both.there, move_of(both.there), ORDER)
     told = "".join(found.lines)
-    assert not found.reasons and len(found.returning) == 2 and "they return, and groups go on" in told
+    assert not found.reasons and len(found.returning) == 2 and "they return, and groups resume" in told
     assert both.group not in told, "its position is not put back: it goes on after what returns"
     undo(both)
     assert_same(both, 70)

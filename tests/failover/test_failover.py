@@ -150,7 +150,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     page, _ = write_document(shown_outcome(made), base)
     assert page == base.with_name("failover.html") and "east burns" in page.read_text()
     told = json.loads(base.with_name("failover.json").read_text())
-    missing, names = told["sections"]["not_known_to_have_crossed"], told["sections"]["names"]
+    missing, names = told["sections"]["not_known_to_be_replicated"], told["sections"]["names"]
     assert [(each["topic"], each["from_offset"]) for each in missing] == [(flow.topic, 40)]
     assert names == [{"on_the_source": flow.topic, "on_the_target": flow.remote_topic}]
     with pytest.raises(FlowClosed):  # the source is back, and its own deployment runs
@@ -270,7 +270,9 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     fail_over(gone, DISASTER)  # from another Airflow: where groups stood at the first stays
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     commit(west, group, {(flow.remote_topic, 0): 22})
-    with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has gone on to 22"):
+    with pytest.raises(
+        CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has committed 22 since"
+    ):
         undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert WHOLE in owners_now(gone).closed
     commit(west, group, {(flow.remote_topic, 0): 20})

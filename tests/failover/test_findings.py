@@ -39,7 +39,7 @@ def test_nothing_stops_what_has_crossed() -> None:
         ),
         ("the target still has what was verified", replace(THERE, lost_on_target=-1), "without a leader", "bring"),
         (
-            "consumer groups go on at the very next record",
+            "consumer groups resume at the very next record",
             replace(GROUP, translation=None, reason=Reason.NOT_VERIFIED),
             "billing in orders-0",
             "airmirror groups --flow 'east->west'",

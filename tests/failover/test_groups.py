@@ -31,7 +31,7 @@ from support.streams_groups import streams_group
 from support.topics import produce
 
 KINDS = "groups of every kind are followed"
-EXACT = "consumer groups go on at the very next record"
+EXACT = "consumer groups resume at the very next record"
 
 
 def setting(flow: Mirror, **settings: object) -> Mirror:

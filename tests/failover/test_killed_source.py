@@ -92,7 +92,7 @@ def fails_over_in_mid_window(
         records = there[row.partition]
         before = [each.content for each in records if each.offset < crossed[row.partition]]
         assert [each.content for each in here[row.partition]] == before, "what crossed is there, once, in order"
-        assert [each.content for each in rest[row.partition]] == before[READ:], "groups go on at the very next record"
+        assert [each.content for each in rest[row.partition]] == before[READ:], "groups resume at the very next record"
         assert at(there, row.partition, row.never.runs) == [each.value for each in records[len(before) :]]
         assert not row.since.records and not row.problem and not row.lost
     assert 300 <= plan.never < 300 + count, "it went in mid-window"

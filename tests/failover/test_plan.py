@@ -71,7 +71,7 @@ def test_a_drained_source_loses_nothing(
     (point,) = plan.groups
     assert (point.group, point.position, point.translation, point.exact, point.again) == (group, 20, 20, True, 0)
     found = levels(plan)
-    assert found.pop("there is a flow back") == "warn" and set(found.values()) == {"ok"}, plan.findings
+    assert found.pop("there is a reverse flow") == "warn" and set(found.values()) == {"ok"}, plan.findings
 
 
 def test_what_has_not_crossed_is_counted(
@@ -89,8 +89,8 @@ def test_what_has_not_crossed_is_counted(
     (group_point,) = plan.groups
     assert (group_point.translation, group_point.again) == (30, 5)
     assert (
-        levels(plan)["everything has crossed"]
-        == levels(plan)["consumer groups go on at the very next record"]
+        levels(plan)["everything is replicated"]
+        == levels(plan)["consumer groups resume at the very next record"]
         == "warn"
     )
 
@@ -118,12 +118,12 @@ def test_with_the_source_gone_it_says_what_was_last_seen(
     ) and before <= there.seen_ms <= plan.made_ms
     found = levels(plan)
     assert found["the source answers"] == found["their positions are those of now"] == "warn"
-    assert found["consumer groups go on at the very next record"] == "ok"
+    assert found["consumer groups resume at the very next record"] == "ok"
     # A ledger that was made anew knows the target's part, and says what it does not know.
     anew = replace(opened, ledger=Ledger(f"sqlite:///{tmp_path}/anew.db").flow(flow.flow.name))
     again = failover_plan(without_source(anew))
     assert [(each.verified_end, each.source_end, each.complete_ms) for each in again.partitions] == [(30, None, None)]
-    assert again.recovery_ms is None and levels(again)["everything has crossed"] == "warn"
+    assert again.recovery_ms is None and levels(again)["everything is replicated"] == "warn"
 
 
 def test_what_has_come_to_the_source_while_a_window_follows_counts(
@@ -179,7 +179,7 @@ def test_groups_of_other_topics_are_left_out_and_other_topics_of_ours_are_told(
     assert {point.group for point in found.groups} == {group}
     said = levels(found)
     assert said["all that these groups read is replicated"] == "warn"
-    assert said["consumer groups go on at the very next record"] == "ok"
+    assert said["consumer groups resume at the very next record"] == "ok"
 
 
 def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 AT = 100  # the source offset that is handed back
 GOES_ON, YET, GAP, TWICE, STRANGE = (
-    HandbackVerdict.GOES_ON,
+    HandbackVerdict.RESUMED,
     HandbackVerdict.NOTHING_YET,
     HandbackVerdict.GAP,
     HandbackVerdict.TWICE,

@@ -87,7 +87,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
 def test_a_log_that_grows_is_waited_for_and_then_the_quiet_time(waits: Waits) -> None:
     left, told, took = waits(Log([10, 12, 15]), still=2.0, seconds=60.0)
     assert left == () and told[:2] == ["waiting: orders-0 grew from 10 to 12", "waiting: orders-0 grew from 12 to 15"]
-    assert set(told[2:]) == {"nobody writes; waiting whether it stays so"}
+    assert set(told[2:]) == {"no producer writes; waiting whether it stays so"}
     assert took == 2 * SAMPLE_SECONDS + 2.0, "the whole quiet time, from when it last grew"
 
 

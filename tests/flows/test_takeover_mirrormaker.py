@@ -81,7 +81,7 @@ def assert_goes_on(flow: Mirror) -> None:
     """After a hand-back its first record is the very next one, in every partition."""
     checked = check_handback(flow.opened, SECONDS)
     assert checked.goes_on and checked.running, checked
-    assert {row.verdict for row in checked.partitions} == {HandbackVerdict.GOES_ON}, checked
+    assert {row.verdict for row in checked.partitions} == {HandbackVerdict.RESUMED}, checked
 
 
 def contents(records: Sequence[Record]) -> list[object]:

@@ -114,7 +114,7 @@ def test_a_shop(
     assert shop.ties[0] == f"group {prefix}-new: 2 topics"
     assert shop.ties[1] in [f"transactional id {name}: 2 topics" for name in shop.transactional_ids]
     found = levels(plan)
-    assert found["no transaction is open on the source"] == found["there is a way back"] == "warn"
+    assert found["no transaction is open on the source"] == found["there is a reverse flow"] == "warn"
     assert f"{orders}-1 from 0" in said(plan, "no transaction is open on the source")
     assert found["every user with SCRAM can log in there"] == found["client quotas are the same there"] == "warn"
     assert found["only the flow writes on the target"] == found["transactions stay within a move group"] == "ok"

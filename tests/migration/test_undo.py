@@ -127,8 +127,8 @@ def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west:
     forget_group(east, other)
     takes(flow.opened, "switch_consumers")
     said = "\n".join(undo_plan(flow.opened, move_of(flow.opened), ORDER).lines)
-    assert f"{group} in {remote}-1: from 6 to nowhere; it has read on there, and goes on in {topic}-1 at 6" in said
-    assert f"its position has expired on the source: it goes on in {topic}-0 at 5" in said
+    assert f"{group} in {remote}-1: from 6 to nowhere; it has read on there, and resumes in {topic}-1 at 6" in said
+    assert f"its position has expired on the source: it resumes in {topic}-0 at 5" in said
     undone(flow.opened)
     assert committed(east, group) == {(topic, 0): 9, (topic, 1): 6}
     assert notes(east, group) == {(topic, 0): "note 1", (topic, 1): "note 2"}

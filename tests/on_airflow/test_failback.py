@@ -74,8 +74,8 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approval
 def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
     flow, tasks = both.there.flow.name, tasks_of(both.there.flow, "failback")
     asked = tasks[PLAN].ask(form())
-    assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
-    assert "INC-7" in asked.body and "applications go on" in asked.body
+    assert asked.subject.startswith(f"{flow}: fail back?") and "6 written on the target since" in asked.subject
+    assert "INC-7" in asked.body and "applications keep running" in asked.body
     tasks["plan"].execute(form(dry_run=True))
     assert both.topic in tasks["plan"].page.read_text()
     steps, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
@@ -158,7 +158,7 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     assert flow.client.wait_for_run(dag_id, dry) == "success"
     run_id = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "east is back"})
     question = flow.answer(dag_id, run_id, f"failback.{PLAN}", LET_RETURN)
-    assert "60 were written on the target since" in question["subject"]
+    assert "60 written on the target since" in question["subject"]
     flow.asked(dag_id, run_id, f"failback.{SWITCH}")  # records return from now on, by the DAG of the flow back
     back = flow.client.trigger("replicate.west.returning")
     flow.client.unpause("replicate.west.returning")

@@ -45,7 +45,7 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(
         {"runbook": "takeover", "verb": "run", "reason": "moving day", "steps": None},
     )
     asked = tasks[PLAN].ask(run_of(form))
-    assert "1 partition can go on after MirrorMaker 2's copies, 0 can't" in asked.subject
+    assert "1 partition can continue after MirrorMaker 2's copies, 0 can't" in asked.subject
     assert f"| {flow.topic} | 0 | {flow.remote_topic} | 59 | 70 | 100 | 10 | 0 |" in asked.body.replace("\\", "")
     with pytest.raises(AirflowSkipException):
         tasks[RUN].execute(answered(tasks, run_of(form), PLAN, LEAVE))

@@ -194,7 +194,7 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
         f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/tasks/ask/required_actions"
         in caplog.text
     )
-    assert "decide.a.b is paused, so that nobody is asked: switch it on." in caplog.text
+    assert "decide.a.b is paused, so that it asks no operator: switch it on." in caplog.text
     with pytest.raises(AirflowSkipException):
         ask.execute({"ti": Task()})  # type: ignore[typeddict-item]
 

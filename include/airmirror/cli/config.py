@@ -61,8 +61,8 @@ def config(
     as_json: AsJson = False,
 ) -> None:
     """Check the configuration and the gate's expectations, and show what counts for each flow, and the line it comes from.
-    Of keys by which MirrorMaker 2 is tuned it says what takes their place (docs/tuning.md). Everything that is wrong is told at
-    once; exit status 2.
+    Of keys by which MirrorMaker 2 is tuned it says what takes their place (docs/tuning.md). It shows all errors at once; exit
+    status 2.
     """
     if from_file is not None:
         show_translation(from_file, write, secrets_from, as_json)

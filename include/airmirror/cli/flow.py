@@ -15,10 +15,10 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.steps import telling
 
-flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that nobody writes for it; open it again.")
+flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that no window writes for it; open it again.")
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="A source topic; again for more. Default: the flow.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept, and told to whoever wants to write.")]
+Reason = Annotated[str, typer.Option(help="Why; it is kept, and shown to whoever wants to write.")]
 
 
 @flow_commands.command("close")
@@ -53,7 +53,7 @@ def flow_open(
     topic: Topics = None,
     yes: Yes = False,
 ) -> None:
-    """Open what was closed: the next window goes on where the last one ended. Records that others have written to a remote
+    """Open what was closed: the next window resumes where the last one ended. Records that others have written to a remote
     topic since are not overwritten; its partitions are in error then.
     """
     from airmirror.flows.closing import reopen, to_open

@@ -42,17 +42,17 @@ def handback(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Afterwards: does MirrorMaker 2 go on at the very next record? By its first records."
+            "--check", help="Afterwards: did MirrorMaker 2 resume at the very next record? By its first records."
         ),
     ] = False,
     wait: Annotated[
         float, typer.Option(help="With --check: how many seconds to wait for a partition's first record.")
     ] = 300.0,
 ) -> None:
-    """Show where MirrorMaker 2 would continue, and hand the flow back to it. Pause the flow's DAGs first.
+    """Show where MirrorMaker 2 would continue, and return the flow to it. Pause the flow's DAGs first.
 
     A dedicated MirrorMaker 2 needs nothing: its progress is up to date. Once it runs, --check compares its first records with
-    the source's. Exit status 1: something is not verified, or it does not go on at the very next record.
+    the source's. Exit status 1: something is not verified, or it does not resume at the very next record.
     """
     from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 
@@ -128,13 +128,13 @@ def shown_check(checked: HandbackCheck) -> list[RenderableType]:
         for row in checked.partitions
     ]
     numbers = ("partition", "handed back at", "first record's offset", "on the target", "compared")
-    title = f"{checked.flow}: how MirrorMaker 2 goes on"
+    title = f"{checked.flow}: where MirrorMaker 2 resumed"
     columns = ("topic", *numbers, "found")
     shown.append(table(title, columns, cells, right=numbers, empty="nothing was copied, so nothing was handed back"))
     shown += [_difference(row, each) for row in checked.partitions for each in row.differences]
     if checked.is_wrong:
         look = command("takeover", "plan", flow=checked.flow)
-        shown.append(f"Stop MirrorMaker 2; what it has copied since is told by {look}")
+        shown.append(f"Stop MirrorMaker 2; {look} shows what it has copied since")
     return shown
 
 
@@ -143,7 +143,7 @@ def _colour(row: FirstRecords) -> str:
 
     if row.verdict in WRONG:
         return BAD
-    return GOOD if row.verdict in (HandbackVerdict.GOES_ON, HandbackVerdict.NOTHING_NEW) else DOUBTFUL
+    return GOOD if row.verdict in (HandbackVerdict.RESUMED, HandbackVerdict.NOTHING_NEW) else DOUBTFUL
 
 
 def _difference(row: FirstRecords, each: CopyDifference) -> Text:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.on_spark.windows import RunWindow
 
 
-@partial(flow_command, interrupted="interrupted: what is committed counts, and the next window goes on after it")
+@partial(flow_command, interrupted="interrupted: what is committed counts, and the next window resumes after it")
 def run_window(
     given: FlowOptions,
     spark: Spark = DEFAULT_SPARK,

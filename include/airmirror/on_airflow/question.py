@@ -63,7 +63,7 @@ OPTIONS = (
         NEW_TOPIC,
         "the whole topic is replicated from its first offset into `<remote topic>.2` and continues there; the old remote "
         "topic stays as it is",
-        "consumers must be told the new name",
+        "consumers need the new name",
         True,
     ),
     Option(KEEP, "nothing; `airmirror hold list` shows it", "the partitions wait", False),

@@ -40,7 +40,7 @@ Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and p
 
 @dataclass(eq=False)
 class GroupsActive(AirmirrorError):
-    """Groups with members on the target: a broker lets nobody else write their offsets. Nothing was moved."""
+    """Groups with members on the target: a broker lets only them write their offsets. Nothing was moved."""
 
     transient: ClassVar[bool] = True
 
@@ -127,7 +127,7 @@ def moved(journal: Journal) -> Moves:
 
 
 def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
-    """Return the positions that would not go on at the very next record, in words, one each."""
+    """Return the positions that would not resume at the very next record, in words, one each."""
     wrong = []
     for row in rows:
         name = f"{row.group} in {row.topic}-{row.partition} at {row.committed.offset}"
@@ -205,7 +205,7 @@ class PutBack:
         if self.state and not Group(self.move.group, self.state).is_idle:
             return f"{self.name}: it has members on the target"
         if self.now not in (self.move.before, self.move.after):
-            return f"{self.name}: it was moved to {self.move.after} and has gone on to {self.now}"
+            return f"{self.name}: it was moved to {self.move.after} and has committed {self.now} since"
         return ""
 
 

@@ -24,7 +24,7 @@ def await_still(
     reasons: Callable[[Told], Sequence[str]],
     tell: Callable[[str], None],
 ) -> Sequence[str]:
-    """Return nothing once there was no reason for ``still`` seconds; the last reasons where that took over ``seconds``.
+    """Wait until nothing has moved for ``still`` seconds. Return the remaining reasons if that takes longer than ``seconds``.
 
     ``reasons``: from what moves, each partition in words, to all that is to be awaited.
     """
@@ -39,7 +39,7 @@ def await_still(
         if not found:
             if time.monotonic() - quiet_since >= still:
                 return ()
-            tell("nobody writes; waiting whether it stays so")
+            tell("no producer writes; waiting whether it stays so")
             continue
         quiet_since = time.monotonic()
         if quiet_since - begun > seconds:

@@ -179,14 +179,14 @@ def _lost(made: FailoverOutcome) -> Iterator[str]:
     """Yield what is known of what did not cross, before east is back."""
     yield f"  {shown_outcome(made).headline}"
     for point in made.plan.partitions:
-        yield f"  {point.name}: nothing from offset {point.verified_end} on is known to have crossed"
+        yield f"  {point.name}: nothing from offset {point.verified_end} on is known to be replicated"
 
 
 def _rescue(console: Console, step: Step, pair: Pair) -> None:
     with step("what diverged, record by record"):
         plan = failback_plan(pair.forward)
     show(console, *finding_lines(plan.findings), f"  {plan.headline}")
-    with step("what never crossed is rescued"):
+    with step("what was not replicated is rescued"):
         _, plan = rescue(pair.forward, RETURNING)
     show(console, f"  {plan.headline}")
 
@@ -254,6 +254,6 @@ def summary(course: FailoverRun) -> str:
     return (
         f"{counted(len(course.before) + len(course.over) + len(course.after), 'record')} were acknowledged. The failover took "
         f"{course.failover_seconds:.1f} s, brokers that do not answer included; {counted(len(_flat(course.rescued)), 'record')} "
-        f"that never crossed were rescued; {course.returned:,} returned, and the last step back took "
+        f"without a copy were rescued; {course.returned:,} returned, and the last step back took "
         f"{course.failback_seconds:.1f} s. Groups have read every record since the failover once. Everything is stopped."
     )

@@ -118,7 +118,7 @@ def _run(console: Console, directory: Path, seconds: int) -> MigrationRun:
             shop.close()
             shop.await_read(shop.acknowledged(), WAIT_SECONDS)
             shop.leave()
-        with step("undone, over the flow back: the rest returns, and is verified; groups go back"):
+        with step("undone, over the reverse flow: the rest returns, and is verified; groups go back"):
             begun = time.monotonic()
             forward = caught_up(pair.forward)
             undone = undo_move(forward, chosen_move(forward, MOVE), _order(WAIT_SECONDS), _nothing, pair.reverse)
@@ -157,7 +157,7 @@ def _move(
             _take(console, pair, "mirror")
             _await_more(shop, before)
         if attempt == "consumers are switched":
-            with step("undone: they go on on east, at the very next record"):
+            with step("undone: they resume on east, at the very next record"):
                 shop.leave()
                 undo_move(pair.forward, chosen_move(pair.forward, MOVE), _order(SOON_SECONDS), _nothing)
                 before = shop.counts()
@@ -244,6 +244,6 @@ def summary(course: MigrationRun) -> str:
     count = sum(map(len, course.acknowledged.values()))
     return (
         f"{count:,} records were acknowledged, on east, on west, and on east again. Each group has read every record of "
-        f"its topics once, across two switches, an undo, and one over the flow back: {read}. From the last stop to closed "
+        f"its topics once, across two switches, an undo, and one over the reverse flow: {read}. From the last stop to closed "
         f"topics took {course.moved_seconds:.1f} s, and back {course.returned_seconds:.1f} s. Everything is stopped."
     )

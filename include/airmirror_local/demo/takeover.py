@@ -141,7 +141,7 @@ def _there_and_back(
         with mirrormaker.copying(MORE):
             checked = check_handback(opened, COPIED_SECONDS)
             mirrormaker.kill()
-    course.goes_on = sum(row.verdict is HandbackVerdict.GOES_ON for row in checked.partitions)
+    course.goes_on = sum(row.verdict is HandbackVerdict.RESUMED for row in checked.partitions)
     if not checked.goes_on:
         course.wrong += [f"{row.key}: after the hand-back: {row.verdict}" for row in checked.partitions]
     with step("it is killed, and taken over again"):

@@ -35,5 +35,5 @@ class AskToDecide(TriggerDagRunOperator):
         self.conf = {"held": held}
         log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
         if dag_is_paused(self.trigger_dag_id):
-            log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
+            log.warning("%s is paused, so that it asks no operator: switch it on.", self.trigger_dag_id)
         super().execute(context)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
-The question is under *Required Actions*; until it is answered the partitions wait and the others go on. **Leave this DAG
+The question is under *Required Actions*; until it is answered the partitions wait and the others continue. **Leave this DAG
 switched on**: it runs only when there is something to decide.
 
 {options}

@@ -42,7 +42,7 @@ class MayNotStart(AirmirrorError):
     user: str
 
     def __str__(self) -> str:
-        who = self.user or "nobody"
+        who = self.user or "an unknown user"
         return (
             f"flow {self.flow!r}: {who} has started a {self.runbook}, who is none of {self.runbook}.users: one of them is to, "
             "or name them there"
@@ -146,7 +146,7 @@ def _form(flow: Flow, books: Mapping[str, AnyRunbook]) -> dict[str, Param]:
             False,
             type="boolean",
             title="Dry run",
-            description_md="Show what would be done; ask nobody, write nothing.",
+            description_md="Show what would be done, without a question; nothing is written.",
         ),
         "steps": Param(
             None,

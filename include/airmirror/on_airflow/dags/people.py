@@ -95,7 +95,7 @@ class ApprovedStep(RunbookOperator):
         """Return the answer where it is this one; skipped where it is another. Raises NotApproved."""
         given = self.answer(context, question)
         if given.option != option:
-            raise AirflowSkipException("nobody wants it")
+            raise AirflowSkipException("the answer is another one")
         return given
 
 

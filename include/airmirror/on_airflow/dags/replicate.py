@@ -44,17 +44,17 @@ Replicates **{flow}**: one run is one window.
 2. `replicate_window`: every record that {source} has beyond the progress is copied by Spark, in transactions with the
    progress itself, and read back before each commit. A run with nothing new ends without Spark. With `window.follow.ms` it
    stays and copies what comes; the gate judges meanwhile, and syncs, checkpoints and group offsets are written as in 4, 7 and 8.
-3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
+3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others continue.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
 5. `next_window`: lets the next run begin as soon as this one ends where the window was cut. (`idle` under `@continuous`:
-   waits `window.idle.ms` after a window that was empty or failed, while the others go on.)
+   waits `window.idle.ms` after a window that was empty or failed, while the others continue.)
 6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks an operator what to do.
 7. `emit_checkpoints`: where consumer groups stand on both clusters, for MirrorMaker 2's tools and clients.
 8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}. Both are skipped until
    their intervals have passed.
 
-When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
-on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
+When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it
+resumes at the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
 
 Backfills are refused here; they are for `audit.{source}.{target}`:
 `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.

@@ -27,7 +27,7 @@ COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another
 
 @dataclass(eq=False)
 class NotApproved(AirmirrorError):
-    """A step that nobody has approved who may, or that something else was approved for. It did nothing."""
+    """A step without an approval of its own, by a user who may give it. It did nothing."""
 
     flow: str
     question: str

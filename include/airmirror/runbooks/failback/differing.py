@@ -30,7 +30,7 @@ Tell = Callable[[str], None]
 
 @dataclass(eq=False)
 class ReturnDiffers(AirmirrorError):
-    """Records that crossed or returned and are not on both sides as they were copied: the flow stays closed."""
+    """Records that were replicated or returned, and differ between both sides: the flow stays closed."""
 
     flow: str
     reasons: tuple[str, ...]
@@ -43,7 +43,7 @@ def accepting(flow: str) -> str:
     """The commands that show what differs, and that go on without it."""
     shown = command("failback", "run", "--accept-loss", "--reason", "…", flow=flow)
     done = command("failback", "run", "--accept-loss", "--reason", "…", "--yes", flow=flow)
-    return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and goes on"
+    return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and continues"
 
 
 def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
@@ -69,7 +69,7 @@ def prove(
 
     Raises ReturnDiffers, a cluster's error, SlotFenced.
     """
-    tell("comparing what crossed and what returned, record by record")
+    tell("comparing what was replicated and what returned, record by record")
     if order.accept and (found := _differing(mirror, topics)):
         resetting.commit(granted, found, by=order.by.strip(), reason=order.reason.strip())
         mirror.catch_up()

@@ -14,7 +14,9 @@ class FailbackOrder(Order):
     ``accept``: records that differ on both sides stay as they are, and are in no account."""
 
     leave: bool = option(
-        "Records that never crossed, and were not rescued, stay on the source alone.", False, "Leave what never crossed"
+        "Records that were neither replicated nor rescued stay on the source alone.",
+        False,
+        "Leave what is not replicated",
     )
     topics: tuple[str, ...] = option(
         "A topic of the source; again for more. All but what was named if not given.",
@@ -25,7 +27,7 @@ class FailbackOrder(Order):
     wait: float = option(
         "How many seconds to wait until applications have stopped, and until all has returned.", 300.0, is_asked=False
     )
-    inexact: bool = option("Also where groups do not go on at the very next record.", False, "Inexact groups too")
+    inexact: bool = option("Also where groups do not resume at the very next record.", False, "Inexact groups too")
     accept: bool = option(
         "Records that differ on both sides stay as they are, in no account; a dry run lists them.",
         False,

@@ -24,7 +24,7 @@ def claim_name() -> str:
 
 @dataclass(eq=False)
 class NoWayBack(AirmirrorError):
-    """A failback without an enabled flow in the opposite direction."""
+    """A failback without an enabled reverse flow."""
 
     flow: str
     opposite: str

@@ -74,10 +74,10 @@ class FailbackPlan:
     def headline(self) -> str:
         """Return the whole plan in one sentence."""
         lost = sum(each.lost for each in self.partitions)
-        shorter = f", {lost:,} offsets that crossed are not on the source any more" if lost else ""
+        shorter = f", {lost:,} replicated offsets are not on the source any more" if lost else ""
         return (
-            f"{self.flow}: {counted(self.never, 'record')} of the source never crossed, {self.rescued:,} were rescued, "
-            f"{self.since:,} were written on the target since{shorter}."
+            f"{self.flow}: {counted(self.never, 'record')} of the source not replicated, {self.rescued:,} rescued, "
+            f"{self.since:,} written on the target since{shorter}."
         )
 
 
@@ -122,7 +122,7 @@ def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) 
         else Finding(
             "warn",
             CLOSED,
-            "it is open: its next window copies what never crossed, where nobody else has written to the remote topic",
+            "it is open: its next window copies the rest, where no application has written to the remote topic",
             command("flow", "close", "--reason", "…", "--yes", flow=flow),
         ),
         _judged("the source's logs are those that were copied", [f"{r.name}: {r.problem}" for r in rows if r.problem]),
@@ -135,11 +135,11 @@ def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) 
             ],
             "it ends when its producer comes back, or when its time is over; then ask again",
         ),
-        _judged("all that is on the source has crossed, or was rescued", never, rescue),
+        _judged("all records of the source are replicated or rescued", never, rescue),
         Finding("ok", NEW, named(waits) + ": the flow copies them when it is open" if waits else "none"),
-        _judged("nobody has written on the target since", since),
+        _judged("no application has written on the target since", since),
         _judged(
-            "all that crossed is verified",
+            "all that was replicated is verified",
             [f"{each.name} ({each.unverified:,} offsets)" for each in rows if each.unverified],
             command("verify", flow=flow),
         ),

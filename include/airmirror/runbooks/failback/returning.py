@@ -40,7 +40,7 @@ from airmirror.wire.switches import GroupMove
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
-MIXED = "is an aggregate: what applications have written can't be told from the records of other sources"
+MIXED = "is an aggregate: what applications have written can't be distinguished from the records of other sources"
 
 
 @dataclass(eq=False)
@@ -65,8 +65,8 @@ class NeverCrossed(AirmirrorError):
         rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=self.flow)
         undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r}: records of its source never crossed; {rescue} copies them to the target (where records return "
-            f"already, {undo} goes before it); or leave them where they are, on the source alone, with --leave\n"
+            f"flow {self.flow!r}: records of its source are not replicated; {rescue} copies them to the target (where "
+            f"records return already, {undo} goes before it); or leave them where they are, on the source alone, with --leave\n"
             f"{listed(self.reasons)}"
         )
 

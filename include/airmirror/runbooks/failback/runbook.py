@@ -28,11 +28,11 @@ def _usual(flow: Flow, order: FailbackOrder) -> Sequence[str]:
 
 
 def _asks_return(flow: Flow, order: FailbackOrder) -> str:
-    return "**Approve to let records return**; applications go on, and you are asked again before they switch."
+    return "**Approve to let records return**; applications keep running, and you are asked again before they switch."
 
 
 def _asks_switch(flow: Flow, order: FailbackOrder) -> str:
-    return "**Approve, then stop the applications on the target**: nobody may write there any more."
+    return "**Approve, then stop the applications on the target**: no application may write there any more."
 
 
 FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
@@ -40,14 +40,14 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     title="fail back",
     summary="Fail back to the source of a flow, when it is there again.",
     helps={
-        "plan": "Show what diverged since a failover: records of the source that never crossed, records written on the target "
+        "plan": "Show what diverged since a failover: records of the source without a copy, records written on the target "
         "since.\n\nBoth clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, "
         "2 bad input.",
-        "run": "Fail back to the source: what was written on the target since returns by the flow in the opposite direction, "
-        "groups are moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where "
-        "records would begin to return.\n\nThe step *rescue* copies records that never crossed to <remote topic>.rescued.<date> "
-        "on the target, with headers of their origin. The step *return* lets records return while applications go on; switch in "
-        "another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
+        "run": "Fail back to the source: what was written on the target since returns by the reverse flow, groups "
+        "are moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where "
+        "records would begin to return.\n\nThe step *rescue* copies records that are not replicated to "
+        "<remote topic>.rescued.<date> on the target, with headers of their origin. The step *return* lets records "
+        "return while applications run; switch in another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
     },
     order=FailbackOrder,
     opens=opens_pair,
@@ -56,7 +56,7 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     steps=(
         Step(
             "rescue",
-            "rescuing what never crossed",
+            "rescuing what was not replicated",
             later("failback.rescue:rescue_step"),
             apart=True,
             looks=later("failback.shown:to_be_rescued"),
@@ -82,8 +82,8 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     outcome=later("failback.shown:ended"),
     undo=Undo(
         help="End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and "
-        "the flow stays closed. As long as no group has gone on there. Exit status: 0 it is, or can be, undone, 1 it can't, 2 "
-        "bad input.",
+        "the flow stays closed. Possible while no group has consumed further there. Exit status: 0 it is, or can be, undone, 1 "
+        "it can't, 2 bad input.",
         yes="End the failback",
         text="**Approve**: nothing of these topics returns any more, and they stay closed.",
         look=later("failback.undo:look"),

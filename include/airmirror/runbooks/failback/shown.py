@@ -146,7 +146,7 @@ def shown_outcome(done: FailbackOutcome) -> Document:
     ]
     sections = [
         Section("returned", came, "Returned", brief=tuple(came[0]) if came else ("topic",), empty="nothing since"),
-        Section("moves", moves, "Positions of groups", "None stands for a group that had no position before."),
+        Section("moves", moves, "Positions of groups", "None: the group had no position before."),
         Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
         Section(
             "accepted",
@@ -181,7 +181,7 @@ def shown_outcome(done: FailbackOutcome) -> Document:
 def headline(done: FailbackOutcome) -> str:
     """The whole failback in one sentence."""
     behind = sum(each.behind for each in done.returned)
-    stay = f"; {counted(behind, 'record')} of the source that never crossed stay there as they are" if behind else ""
+    stay = f"; {counted(behind, 'record')} of the source stay there, not replicated" if behind else ""
     if partitions := {(each.topic, each.partition) for each in done.accepted}:
         stay += f"; records of {counted(len(partitions), 'partition')} differ on both sides, which was accepted"
     return (
@@ -201,7 +201,7 @@ def runs_told(written: Written) -> str:
 
 def _numbers(plan: FailbackPlan) -> dict[str, int]:
     return {
-        "records that never crossed": plan.never,
+        "records not replicated": plan.never,
         "records rescued": plan.rescued,
         "records written on the target since": plan.since,
     }
@@ -213,9 +213,9 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
         {
             "topic": each.topic,
             "partition": each.partition,
-            "crossed": each.crossed_end,
+            "replicated": each.crossed_end,
             "source_has": None if each.kept_end < 0 else each.kept_end,
-            "never_crossed": each.never.records,
+            "not_replicated": each.never.records,
             "rescued": each.rescued,
             "since": each.since.records,
             "remote_topic": each.remote_topic,
@@ -227,11 +227,11 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
         }
         for each in plan.partitions
     ]
-    columns = ("topic", "partition", "crossed", "source_has", "never_crossed", "rescued", "since")
+    columns = ("topic", "partition", "replicated", "source_has", "not_replicated", "rescued", "since")
     closure = [] if plan.closure is None else [asdict(plan.closure)]
     return [
         Section("partitions", partitions, "Partitions", brief=columns if brief else (), empty="nothing was replicated"),
-        *_runs("never_crossed", "Never crossed", NEVER, plan.partitions, lambda each: each.never, brief=brief),
+        *_runs("not_replicated", "Not replicated", NEVER, plan.partitions, lambda each: each.never, brief=brief),
         *_runs("waits", "Copied when the flow is open", WAITS, plan.partitions, lambda each: each.waits, brief=brief),
         *_runs("since", "Written on the target since", SINCE, plan.partitions, lambda each: each.since, brief=brief),
         Section("closure", closure, "Closed"),

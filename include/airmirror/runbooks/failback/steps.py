@@ -36,7 +36,7 @@ from airmirror.wire.owners import named
 
 @dataclass(eq=False)
 class GroupsNotBack(AirmirrorError):
-    """Groups that would not go on at the very next record on the source, or that do not stand where they were moved to."""
+    """Groups whose position on the source is not exact, or differs from the one that was written."""
 
     flow: str
     groups: tuple[str, ...]
@@ -44,7 +44,7 @@ class GroupsNotBack(AirmirrorError):
     def __str__(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups would not go on at the very next record, so that its return was not finished; {shown} "
+            f"flow {self.flow!r}: groups would not resume at the very next record, so that its return was not finished; {shown} "
             f"shows them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
         )
 

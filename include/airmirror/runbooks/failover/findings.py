@@ -68,11 +68,11 @@ def _replicated(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 
 def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
-    what = "everything has crossed"
+    what = "everything is replicated"
     unknown = [point.name for point in partitions if point.missing is None]
     behind = [point for point in partitions if point.missing]
     if unknown:
-        said = f"of {named(unknown)} nobody knows where the source ends"
+        said = f"the end on the source is not known: {named(unknown)}"
         return Finding("warn", what, said, "" if source_error else command("run-window", flow=flow))
     if not behind:
         said = "all that was last seen is verified" if source_error else "all that the source has is verified"
@@ -83,7 +83,7 @@ def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str)
         "warn",
         what,
         f"{total:,} offsets of the source are not verified on the target: {named(names)}",
-        "they can't cross while the source is gone" if source_error else command("run-window", flow=flow),
+        "they can't be replicated while the source is gone" if source_error else command("run-window", flow=flow),
     )
 
 
@@ -122,7 +122,7 @@ def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: int) -> Iterator[Finding]:
     """Yield what is to be said of consumer groups."""
-    what, shown = "consumer groups go on at the very next record", command("groups", flow=flow)
+    what, shown = "consumer groups resume at the very next record", command("groups", flow=flow)
     if not groups:
         said = "no position of any group was ever seen by this ledger" if source_error else "there are none"
         yield Finding("warn" if source_error else "ok", what, said)
@@ -221,7 +221,7 @@ def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[st
 
 def way_back_finding(flow: str, has_way_back: bool) -> Finding:
     """The flow in the other direction, enabled or not."""
-    what, back = "there is a flow back", "->".join(reversed(flow.split("->")))
+    what, back = "there is a reverse flow", "->".join(reversed(flow.split("->")))
     if has_way_back:
         return Finding("ok", what, f"{back} is enabled")
     source, target = back.split("->")

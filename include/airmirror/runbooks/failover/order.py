@@ -22,6 +22,6 @@ class FailoverOrder(Order):
     )
     wait: float = option("planned: how many seconds to wait until the source is quiet.", 300.0, is_asked=False)
     inexact: bool = option(
-        "planned: also where groups do not go on at the very next record.", False, "Inexact groups too"
+        "planned: also where groups do not resume at the very next record.", False, "Inexact groups too"
     )
     anyway: bool = option("disaster: although the source answers.", False)

@@ -36,9 +36,9 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     title="fail over",
     summary="Fail over to the target of a flow.",
     helps={
-        "plan": "Show what a failover would mean now: what has crossed, where groups go on, what is missing. Also while the "
+        "plan": "Show what a failover would mean now: what is replicated, where groups resume, what is missing. Also while the "
         "source is gone.\n\nNothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.",
-        "run": "Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. "
+        "run": "Fail over to the target: the flow is closed, so that no window writes there any more, and groups are moved. "
         "Killed and run again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 "
         "something is, 2 bad input.",
         "rehearse": "Rehearse a failover while everything runs: each group's next record is read on both sides, the newest "
@@ -59,7 +59,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     reported=("judge", "move_groups"),
     outcome=later("failover.shown:ended"),
     undo=Undo(
-        help="Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there.",
+        help="Put groups back where they were before a failover, and open the flow, unless applications have worked there since.",
         yes="Take it back",
         text="**Approve** to open the flow; groups go back as follows.",
         look=later("failover.undo:look"),

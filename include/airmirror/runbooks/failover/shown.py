@@ -61,9 +61,9 @@ def shown_outcome(done: FailoverOutcome) -> Document:
     unproven = [asdict(each) for each in done.not_judged]
     sections = [
         Section(
-            "not_known_to_have_crossed",
+            "not_known_to_be_replicated",
             missing,
-            "Not known to have crossed",
+            "Not known to be replicated",
             unknown,
             brief=("topic", "partition", "from_offset", "source_end"),
         ),
@@ -100,7 +100,7 @@ def shown_outcome(done: FailoverOutcome) -> Document:
 def headline(plan: FailoverPlan) -> str:
     """The recovery point in one sentence."""
     if plan.recovery_ms is None:
-        return "The recovery point is not known: of some partitions nothing is verified, or nobody has seen where they end."
+        return "The recovery point is not known: of some partitions nothing is verified, or their end was never seen."
     seconds = plan.recovery_ms / 1000
     known = f"{plan.missing:,} offsets are known not to be verified on the target"
     if plan.source_error:
@@ -126,7 +126,7 @@ def _not_known(plan: FailoverPlan) -> list[str]:
     if not plan.source_error:
         return []
     return [
-        f"The source now: it is told as it was last seen, because {plan.source_error}",
+        f"The source now: this is how it was last seen, because {plan.source_error}",
         "Whether topics, configs and ACLs differ.",
     ]
 

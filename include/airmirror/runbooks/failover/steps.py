@@ -56,7 +56,7 @@ class SourceGone(AirmirrorError):
 
 @dataclass(eq=False)
 class GroupsNotExact(AirmirrorError):
-    """Groups that would not go on at the very next record. Nothing was closed."""
+    """Groups that would not resume at the very next record. Nothing was closed."""
 
     flow: str
     groups: tuple[str, ...]
@@ -64,14 +64,14 @@ class GroupsNotExact(AirmirrorError):
     def __str__(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups would not go on at the very next record, so that nothing was closed; {shown} shows "
+            f"flow {self.flow!r}: groups would not resume at the very next record, so that nothing was closed; {shown} shows "
             f"them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
         )
 
 
 @dataclass(eq=False)
 class WrittenWhileClosing(AirmirrorError):
-    """Records of the source that have not crossed, of a planned failover whose flow is closed: written while it was, or since."""
+    """Records of the source that a planned failover has not replicated: written while the flow was closed, or since."""
 
     flow: str
     partitions: tuple[str, ...]
@@ -81,7 +81,7 @@ class WrittenWhileClosing(AirmirrorError):
         words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
         return (
             f"flow {self.flow!r} is closed, and its source was written to while it was closed or since: stop who writes there, "
-            f"undo it, and do this again: {undo}; or leave these records there, and go on: {command(*words, flow=self.flow)}\n"
+            f"undo it, and do this again: {undo}; or leave them there, and fail over: {command(*words, flow=self.flow)}\n"
             f"{listed(self.partitions)}"
         )
 

@@ -58,7 +58,7 @@ class GroupsHaveMembers(AirmirrorError):
 
 @dataclass(eq=False)
 class GroupsNotReady(AirmirrorError):
-    """Positions of groups that would not go on at the very next record on the target. Nothing was moved."""
+    """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
     flow: str
     move: str
@@ -67,7 +67,7 @@ class GroupsNotReady(AirmirrorError):
     def __str__(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups of move group {self.move!r} would not go on at the very next record; {shown} shows "
+            f"flow {self.flow!r}: groups of move group {self.move!r} would not resume at the very next record; {shown} shows "
             f"them; name those that move in {self.flow}.move.{self.move}.groups\n{listed(self.reasons)}"
         )
 
@@ -222,7 +222,7 @@ class GroupThere:
 
     def __str__(self) -> str:
         lag = "no position" if self.lag is None else f"{counted(self.lag, 'offset')} to read"
-        return f"{self.group}: {'consumes' if self.is_active else 'nobody consumes yet'}, {lag}"
+        return f"{self.group}: {'consumes' if self.is_active else 'no consumer yet'}, {lag}"
 
 
 def on_target(opened: Opened, move: Move) -> list[GroupThere]:
@@ -278,7 +278,7 @@ def _is_early(row: GroupPosition) -> bool:
 
 
 def _ready(opened: Opened, move: Move, found: GroupChecks) -> GroupChecks:
-    """The same. Raises GroupsNotReady where a group would not go on at the very next record."""
+    """The same. Raises GroupsNotReady where a group would not resume at the very next record."""
     if wrong := (*found.reasons, *found.early):
         raise GroupsNotReady(opened.flow.name, move.name, wrong)
     return found

@@ -30,7 +30,7 @@ _WRITE = frozenset({"WRITE", "ALL"})
 
 @dataclass(eq=False)
 class FenceRefused(AirmirrorError):
-    """A fence that a cluster does not let this user put up or take down, or that nobody would be kept out by."""
+    """A fence that a cluster does not let this user put up or take down, or that would keep no producer out."""
 
     flow: str
     cluster: str
@@ -38,8 +38,8 @@ class FenceRefused(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"flow {self.flow!r}: the fence on {self.cluster!r} could not be changed; set move.fence = none to go without one, "
-            f"where all producers can be stopped\n{listed(self.reasons)}"
+            f"flow {self.flow!r}: the fence on {self.cluster!r} could not be changed; if you can stop every producer "
+            f"yourself, set move.fence = none\n{listed(self.reasons)}"
         )
 
 

@@ -41,7 +41,7 @@ class MoveOrder(Order):
     reverse: bool = option(
         "From the switch of producers on, copy what is written on the target back to the source, as with move.reverse.",
         False,
-        "Flow back",
+        "Reverse flow",
     )
     fence: bool = option(
         "Take down the fence alone: before a failback, after which applications write there again.",

@@ -59,7 +59,7 @@ class MoveNotFinished(AirmirrorError):
 
 @dataclass(eq=False)
 class WrittenSinceClosed(AirmirrorError):
-    """Records that were written to the source after its topics were closed: they have not crossed, and no window copies them."""
+    """Records that were written to the source after its topics were closed: not replicated, and no window copies them."""
 
     flow: str
     move: str
@@ -159,11 +159,11 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
     topics = [word for each in move.names for word in ("--topic", each)]
     ending = command("failback", "undo", *topics, "--reason", "…", "--yes", flow=flow.name)
     return [
-        *(f"a fence still stands on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
+        *(f"a fence is still up on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
         *([f"{back}; {ending} ends that"] if back else []),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",
-        f"may be deleted on {flow.source.alias} when nobody needs them: topics {', '.join(move.names)}"
+        f"may be deleted on {flow.source.alias} when no application needs them: topics {', '.join(move.names)}"
         + (f"; groups {', '.join(move.groups)}" if move.groups else ""),
     ]
 

@@ -34,7 +34,7 @@ class MoveOver(AirmirrorError):
 
     def __str__(self) -> str:
         known = command("migration", "run", "--move", self.move, "--reason", "…", flow=self.flow)
-        return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows how it stands"
+        return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows its state"
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,11 @@ def take_back(
     opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, last: Callable[[], None], tell: Tell
 ) -> None:
     """Nothing returns any more, as long as nothing was written on the target: ``last`` raises where it was, asked when no window
-    of the flow back is at work. Raises NoWayBack, FlowBusy, and what ``last`` raises."""
+    of the reverse flow is at work. Raises NoWayBack, FlowBusy, and what ``last`` raises."""
     if not is_returning(opened, move):
         return
     pair = Pair(opened, reverse)
-    tell("taking the flow back away")
+    tell("ending the return by the reverse flow")
     with overtaking(opened, claim_name(), tell) as closed, overtaking(pair.reverse, claim_name(), tell) as granted:
         last()
         names = closed.owners.returning_by(move.names)

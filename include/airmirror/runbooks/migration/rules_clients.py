@@ -56,7 +56,7 @@ def _with_past(facts: MigrationFacts, rule: Finding) -> Finding:
 
 
 def _positions(facts: MigrationFacts) -> Finding:
-    what, shown = "groups go on at the very next record", command("groups", flow=facts.flow.name)
+    what, shown = "groups resume at the very next record", command("groups", flow=facts.flow.name)
     points = [point for point in facts.groups if point.reason != Reason.NOT_REPLICATED]
     if not points:
         return Finding("ok", what, "no group has committed anything of these topics")

@@ -84,8 +84,8 @@ def _lag(facts: MigrationFacts) -> Finding:
 
 def _errors(facts: MigrationFacts) -> Finding:
     found = [f"{item.key}: {item.error}" for item in facts.planned if item.error is not None]
-    said = f"{counted(len(found), 'partition')} that the next window leaves out"
-    return judged("stop", "no partition stands still", found, "none does", said, command("plan", flow=facts.flow.name))
+    said = f"{counted(len(found), 'partition')} in error"
+    return judged("stop", "no partition is left out", found, "none is", said, command("plan", flow=facts.flow.name))
 
 
 def _foreign(facts: MigrationFacts) -> Finding:
@@ -99,8 +99,8 @@ def _foreign(facts: MigrationFacts) -> Finding:
         for each in facts.target.producers
         if each.partition.topic in remote and not names.get(each.producer_id, "").startswith(own)
     }
-    way_out = "stop who writes there; a window refuses to go on after records that it does not know"
-    fine = "nobody else is known to write the remote topics"
+    way_out = "stop who writes there; a window refuses to continue after records that it does not know"
+    fine = "no other writer of the remote topics is known"
     return judged("stop", "only the flow writes on the target", sorted(found), fine, "others write there", way_out)
 
 
@@ -116,7 +116,7 @@ def _open(facts: MigrationFacts) -> Finding:
 
 
 def _way_back(facts: MigrationFacts) -> Finding:
-    what = "there is a way back"
+    what = "there is a reverse flow"
     source, target = facts.flow.source.alias, facts.flow.target.alias
     if facts.has_way_back:
         return Finding("ok", what, f"{target}->{source} is enabled")

@@ -72,7 +72,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
                 "when they have gone. No group is rolled over member by member.",
             ),
         ),
-        Step("reverse", "preparing the flow back", later("migration.steps:take", "reverse")),
+        Step("reverse", "preparing the reverse flow", later("migration.steps:take", "reverse")),
         Step(
             "switch_producers",
             "switching producers",
@@ -85,11 +85,11 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         ),
         Step(
             "finish",
-            "leaving the way back",
+            "finishing the migration",
             later("migration.steps:take", "finish"),
             _asks(
                 "finish",
-                "**Approve to leave the way back**: how to put groups back is forgotten. Nothing is deleted.",
+                "**Approve to finish: undo is no longer possible afterwards.** Nothing is deleted.",
             ),
             apart=True,
         ),
@@ -99,8 +99,8 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
     outcome=later("migration.shown:ended"),
     undo=Undo(
         help="Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have "
-        "written nothing on the target; with a flow back also afterwards. Exit status: 0 it can be undone, or was, 1 it can't, "
-        "2 bad input.",
+        "written nothing on the target; with a reverse flow also afterwards. Exit status: 0 it can be undone, or was, 1 it "
+        "can't, 2 bad input.",
         yes="Do it",
         text="**Approve** to take these steps back.",
         look=later("migration.undo:look"),

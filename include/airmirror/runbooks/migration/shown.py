@@ -65,7 +65,7 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
     findings = [
         *(Finding("stop", "groups can be switched", each) for each in found.reasons),
         *(Finding("warn", "it can be finished", each) for each in unfinished),
-        *(Finding("ok", "a fence stands", each) for each in found.fences),
+        *(Finding("ok", "a fence is up", each) for each in found.fences),
     ]
     access = [{"lacks": each} for each in found.access] if with_access else []
     writers = [{"last_writer": each} for each in found.writers] if with_writers else []

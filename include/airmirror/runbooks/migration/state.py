@@ -26,7 +26,7 @@ NO_WAY_BACK = (
     "comes down. What was written there does not come back by undo."
 )
 WAY_BACK = (
-    "Undo works also when producers have written on the target: what they wrote returns, and groups go on after it."
+    "Undo works also when producers have written on the target: what they wrote returns, and groups resume after it."
 )
 
 

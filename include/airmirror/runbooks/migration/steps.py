@@ -104,7 +104,7 @@ def _switch_producers(work: StepWork) -> Iterator[str]:
     switch_writers(opened, move, order, work.tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
     closed = f"{counted(len(move.names), 'topic')} closed"
-    yield f"{closed}: every record of {source} is verified on {target}, and no window of anybody writes there again"
+    yield f"{closed}: all records of {source} are verified on {target}; no window will write to these topics again"
     if goes_back:
         yield from begin(opened, work.reverse, move, order, work.tell)
     yield from how_to_start(opened.flow, move, "producers")

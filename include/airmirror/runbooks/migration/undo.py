@@ -41,7 +41,7 @@ Tell = Callable[[str], None]
 
 def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:
     back = command("failback", "plan", flow=flow)
-    way_out = f"where producers have written on the target already, {back} shows the way back"
+    way_out = f"where producers have written on the target already, {back} shows how to fail back"
     return CannotUndo(flow, f"migration of {move!r}", way_out, tuple(reasons))
 
 
@@ -69,9 +69,9 @@ class UndoneMove:
             line = f"{each.name}: from {each.now if each.now >= 0 else 'nowhere'} to {before}"
             if row is not None and isinstance(row.found, Translated):
                 why = "it has read on there, and" if each.has_gone_on else "its position has expired on the source: it"
-                line += f"; {why} goes on in {row.remote} at {row.found.translation}"
+                line += f"; {why} resumes in {row.remote} at {row.found.translation}"
             found.append(line)
-        found += [f"{each}; they return, and groups go on after them" for each in self.returning]
+        found += [f"{each}; they return, and groups resume after them" for each in self.returning]
         found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
         return [*(f"the fence comes down: {fence.str_of(each)}" for each in self.fences), *found]
 
@@ -96,7 +96,7 @@ def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
 
 def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
     if not found.lines:
-        headline = f"{order.move}: {'no fence stands' if order.fence else 'nothing was switched'}."
+        headline = f"{order.move}: {'no fence is up' if order.fence else 'nothing was switched'}."
     else:
         state = "without its fence" if order.fence else "undone"
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."

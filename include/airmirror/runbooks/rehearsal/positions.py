@@ -28,7 +28,7 @@ FETCH_BYTES = 64 << 10  # one record is looked for
 @dataclass(frozen=True)
 class Proof:
     """A group in one partition. ``translation``: where it would go on on the target, None: nowhere; ``again``: offsets that
-    it would read again, since they are not verified yet; ``wrong``: why it would not go on at the very next record, or "".
+    it would read again, since they are not verified yet; ``wrong``: why it would not resume at the very next record, or "".
     """
 
     group: str

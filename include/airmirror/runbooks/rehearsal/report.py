@@ -52,8 +52,8 @@ class RehearsalReport:
         return (
             f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
             f"{counted(self.made.slots, 'transactional id')}, the closing record, and the positions of groups; and that a "
-            f"planned failover waits until nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and "
-            "copies the rest."
+            f"planned failover waits until no application has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), "
+            "and copies the rest."
         )
 
     @property

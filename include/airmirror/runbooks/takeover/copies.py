@@ -110,7 +110,7 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda p
             planned = make_plan(mirror, state, topics)
             found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
             copies = [each for each in found.values() if isinstance(each, TakenOver)]
-            tell(f"committing where {counted(len(copies), 'partition')} go on")
+            tell(f"committing where {counted(len(copies), 'partition')} continue")
             commit_copies(mirror, granted, fenced.numbers[0], copies, by)
     catch_up_ledger(opened)
     return [_continued(item, recorded.get(item.key), found.get(item.key)) for item in planned]

@@ -31,7 +31,7 @@ class CopiedPosition:
 
 @dataclass(eq=False)
 class HandbackRefused(AirmirrorError):
-    """Partitions in which something is held, or was copied and is not verified: nobody should continue after that."""
+    """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
     flow: str
     reasons: tuple[str, ...]

@@ -33,15 +33,15 @@ Tell = Callable[[str], None]
 
 
 class HandbackVerdict(StrEnum):
-    """How MirrorMaker 2 goes on in a partition."""
+    """What the first records of MirrorMaker 2 show in a partition."""
 
-    GOES_ON = "goes on"
+    RESUMED = "resumed"
     NOTHING_NEW = "nothing to copy"
     NOTHING_YET = "nothing yet"
     GAP = "gap"
     TWICE = "twice"
     STRANGE = "not the source's"
-    UNKNOWN = "can't be told"
+    UNKNOWN = "unknown"
 
 
 WRONG = frozenset({HandbackVerdict.GAP, HandbackVerdict.TWICE, HandbackVerdict.STRANGE})
@@ -108,7 +108,7 @@ class HandbackCheck:
     def goes_on(self) -> bool:
         """Return whether each partition with records to copy was seen to go on at the very next one."""
         return bool(self.partitions) and all(
-            row.verdict in (HandbackVerdict.GOES_ON, HandbackVerdict.NOTHING_NEW) for row in self.partitions
+            row.verdict in (HandbackVerdict.RESUMED, HandbackVerdict.NOTHING_NEW) for row in self.partitions
         )
 
     @property
@@ -155,7 +155,7 @@ def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase:
         try:
             return replace(checked, running=tuple(writers(mirror.target, flow)))
         except AirmirrorError as error:
-            return replace(checked, warning=f"whether MirrorMaker 2 runs can't be told: {error}")
+            return replace(checked, warning=f"whether MirrorMaker 2 runs is unknown: {error}")
 
 
 def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> FirstRecords:
@@ -190,7 +190,7 @@ def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> Fi
         return replace(nothing, verdict=HandbackVerdict.NOTHING_NEW if is_idle else HandbackVerdict.NOTHING_YET)
     first, differences = _compared(mirror, last, theirs, earliest, times)
     found = replace(nothing, first=first, records=len(theirs), differences=tuple(differences))
-    what = differences[0].what if differences else HandbackVerdict.GOES_ON
+    what = differences[0].what if differences else HandbackVerdict.RESUMED
     if compacted and what in (HandbackVerdict.GAP, HandbackVerdict.STRANGE):
         return replace(
             found, verdict=HandbackVerdict.UNKNOWN, reason="the topic is compacted: a cleaner may have been there"

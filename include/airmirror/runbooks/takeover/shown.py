@@ -54,7 +54,7 @@ def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
 
 def shown_plan(found: TakeoverPlan) -> Document:
     """The document of a plan."""
-    last = "it has told none yet" if found.progress_ms is None else f"last written {utc(found.progress_ms)}"
+    last = "it has written none yet" if found.progress_ms is None else f"last written {utc(found.progress_ms)}"
     incidents: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "found": each.what, "is_loss": each.is_loss}
         for key, its in sorted(found.histories.items())
@@ -86,7 +86,7 @@ def shown_plan(found: TakeoverPlan) -> Document:
             Finding("ok", "MirrorMaker 2's progress is known", f"in {', '.join(found.progress_in)}: {last}"),
             *(running or [Finding("ok", "MirrorMaker 2 is stopped", "none of its workers is seen on the target")]),
             *_errors(found.partitions),
-            *(Finding("warn", "nothing else is to be told", each) for each in found.warnings),
+            *(Finding("warn", "there are no warnings", each) for each in found.warnings),
         ],
         sections=[
             _partitions(found.partitions),
@@ -153,11 +153,13 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
 
 def _counts(flow: str, rows: Sequence[Continued]) -> str:
     wrong = sum(row.error is not None for row in rows)
-    return f"{flow}: {counted(len(rows) - wrong, 'partition')} can go on after MirrorMaker 2's copies, {wrong} can't."
+    return (
+        f"{flow}: {counted(len(rows) - wrong, 'partition')} can continue after MirrorMaker 2's copies, {wrong} can't."
+    )
 
 
 def _errors(rows: Sequence[Continued]) -> list[Finding]:
-    return [Finding("stop", "every partition can go on", str(row.error)) for row in rows if row.error is not None]
+    return [Finding("stop", "every partition can continue", str(row.error)) for row in rows if row.error is not None]
 
 
 def _partitions(rows: Sequence[Continued]) -> Section:
