@@ -89,8 +89,8 @@ PYTEST = $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reord
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
-# Three share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (about 15 minutes on 2 cores)
+# Four share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
+test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (about 11 minutes on 2 cores)
 	$(call PYTEST,4) -m "not long"
 
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
