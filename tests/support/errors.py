@@ -41,7 +41,13 @@ _SAMPLES: dict[str, Any] = {
     "Mapping[TopicPartition, str]": {TopicPartition("orders", 0): "sample"},
     "Acl": Acl(topic="orders", pattern="LITERAL", principal="User:ann", host="*", operation="READ", permission="ALLOW"),
 }
-_NAMED = {"flow": FLOW, "opposite": "west->east", "topic": "orders with a blank", "cluster": "east", "runbook": "failover"}
+_NAMED = {
+    "flow": FLOW,
+    "opposite": "west->east",
+    "topic": "orders with a blank",
+    "cluster": "east",
+    "runbook": "failover",
+}
 
 
 def subclasses(cls: type[AirmirrorError]) -> set[type[AirmirrorError]]:

@@ -70,7 +70,7 @@ class AskToTake(AsksPeople):
             raise
 
     def scope(self, context: Context) -> str:
-        return str(getattr(order_of(self.runbook, context), "move", ""))
+        return self.runbook.part(order_of(self.runbook, context))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         given = super().execute_complete(context, event)
@@ -202,7 +202,8 @@ def _field(option: OrderOption, flow: Flow) -> Param:
         return Param(None, type=["null", "array"], items={"type": "string"}, **about)
     about |= {name: most for name, most in zip(("minimum", "maximum"), option.within, strict=True) if most is not None}
     kind = {bool: "boolean", str: "string", float: "number", int: "integer"}[option.type]
-    return Param(option.default, type=kind, **about)
+    default = getattr(flow.settings, option.setting) if option.setting else option.default
+    return Param(default, type=kind, **about)
 
 
 def told(runbook: AnyRunbook) -> str:
