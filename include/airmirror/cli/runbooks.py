@@ -128,6 +128,8 @@ def _run(
         flow = site.flow
         steps = [each.name for each in chosen(runbook, flow, order, only)]
         progress = Progress(tell, kept)
+        if yes and only:  # people who take steps one by one in Airflow were asked before, and are not refused between two
+            runbook.check(site, order)
         if yes:
             ran = run(runbook, site, order, only, progress)
             over = ran.over
