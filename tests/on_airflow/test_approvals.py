@@ -294,3 +294,15 @@ def test_the_form_has_the_setting_and_can_switch_it_off() -> None:
         assert dag.params.get_param("reverse").value is setting
         for reverse, wanted in ((None, setting), (True, True), (False, False)):
             assert (REVERSE in chosen_tasks(dag.task_dict, "migration", None, reverse=reverse)) is wanted
+
+
+def test_a_step_without_a_question_is_left_by_runs_that_take_none(
+    approvals: str, closed: list[tuple[str, str]]
+) -> None:
+    """Whoever may trigger may clear any task: of a dry run, of an undo."""
+    step: Any = tasks_of(flow_of(), "migration")["mirror"]
+    for other in ({"dry_run": True}, {"verb": UNDO}, {"verb": "plan"}):
+        with pytest.raises(AirflowSkipException, match="not to take steps"):
+            step.execute(run_of(MOVED | other))
+    step.execute(run_of(MOVED))
+    assert closed == [("mirror", "mallory")]

@@ -128,7 +128,7 @@ def _run(
         flow = site.flow
         steps = [each.name for each in chosen(runbook, flow, order, only)]
         progress = Progress(tell, kept)
-        if yes and only:  # people who take steps one by one in Airflow were asked before, and are not refused between two
+        if yes and only:  # in Airflow a question has looked, and no step is refused after its answer
             runbook.check(site, order)
         if yes:
             ran = run(runbook, site, order, only, progress)

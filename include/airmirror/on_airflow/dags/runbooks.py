@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, TriggerRule
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.links import ReportLink
@@ -100,6 +101,8 @@ class TakeStep(ApprovedStep):
         if self.asked:
             given = self.approved(context, self.asked, self.yes)
             by, begun = given.by, given.at.timestamp()
+        elif context["params"]["verb"] != "run" or context["params"]["dry_run"]:  # it was cleared
+            raise AirflowSkipException("the run is not to take steps")
         else:
             by, begun = str(context["dag_run"].triggering_user_name or "a user of Airflow"), time.time()
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
