@@ -206,15 +206,10 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
                         run_of(FORM | MOVED | BACK | {"runbook": runbook, "verb": UNDO if step == UNDO else "run"})
                     )
                 approved.add(task.task_id)
-    assert free == {
-        ("migration.mirror", False),
-        ("migration.check_groups", False),
-        ("failback.rescue", False),
-        ("failback.rescue", True),
-    }
+    assert free == {("migration.mirror", False), ("migration.check_groups", False)}
     assert approved == {
         *(f"failover.{step}" for step in ("drain", "close", "judge", "move_groups", "undo")),
-        *(f"failback.{step}" for step in ("return", "drain", "close", "move_groups", "open", "undo")),
+        *(f"failback.{step}" for step in ("rescue", "return", "drain", "close", "move_groups", "open", "undo")),
         *(
             f"migration.{step}"
             for step in ("mirror", "check_groups", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
@@ -264,3 +259,50 @@ def test_a_run_has_the_tasks_of_its_runbook_alone() -> None:
         "migration": {"migration.plan"},
         "takeover": {"takeover.approve_take_over", "takeover.take_over"},
     }
+
+
+def chosen_tasks(tasks: dict[str, Any], runbook: str, steps: list[str] | None, **more: Any) -> set[str]:
+    """The tasks of a run, by their names in the runbook's group."""
+    with pytest.raises(DownstreamTasksSkipped) as skipped:
+        tasks["choose"].execute(run_of({**FORM, **MOVED, **BACK, "runbook": runbook, "steps": steps, **more}))
+    left = set(tasks) - set(skipped.value.tasks) - {"choose"}  # type: ignore[arg-type]
+    return {task.removeprefix(f"{runbook}.") for task in left}
+
+
+def test_a_step_that_only_its_name_takes_has_a_question_of_its_own() -> None:
+    """The question about stopping MirrorMaker 2 is none to a comparison, and a rescue writes to the target."""
+    tasks: dict[str, Any] = operate_dag(flow_of(), has_reverse=True).task_dict
+    for runbook, step, usual in (("takeover", "history", "take_over"), ("failback", "rescue", "open")):
+        assert chosen_tasks(tasks, runbook, [step]) == {asking(step), step}
+        left = chosen_tasks(tasks, runbook, None)
+        assert usual in left and step not in left and asking(step) not in left
+    last = chosen_tasks(tasks, "migration", None)
+    assert {asking("finish"), "finish"} <= last, "it is offered to whoever has moved"
+
+
+def test_answers_for_one_move_group_leave_those_for_another(approvals: str) -> None:
+    tasks: dict[str, Any] = tasks_of(flow_of(), "migration")
+    asks = tasks[asking("switch_consumers")]
+    assert [asks.scope(run_of(MOVED | {"move": move})) for move in ("shop", "stock")] == ["shop", "stock"]
+    assert tasks_of(flow_of(), "failover")[PLAN].scope(run_of(FORM)) == ""
+
+
+def test_the_form_has_the_setting_and_can_switch_it_off() -> None:
+    for setting in (False, True):
+        flow = flow_of(f"a->b.move.reverse = {str(setting).lower()}\n")
+        dag = operate_dag(flow, has_reverse=True)
+        assert dag.params.get_param("reverse").value is setting
+        for reverse, wanted in ((None, setting), (True, True), (False, False)):
+            assert (REVERSE in chosen_tasks(dag.task_dict, "migration", None, reverse=reverse)) is wanted
+
+
+def test_a_step_without_a_question_is_left_by_runs_that_take_none(
+    approvals: str, closed: list[tuple[str, str]]
+) -> None:
+    """Whoever may trigger may clear any task: of a dry run, of an undo."""
+    step: Any = tasks_of(flow_of(), "migration")["mirror"]
+    for other in ({"dry_run": True}, {"verb": UNDO}, {"verb": "plan"}):
+        with pytest.raises(AirflowSkipException, match="not to take steps"):
+            step.execute(run_of(MOVED | other))
+    step.execute(run_of(MOVED))
+    assert closed == [("mirror", "mallory")]

@@ -20,8 +20,14 @@ from airmirror.flows import claims
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.errors import CannotUndo, NoSuchStep
+from airmirror.runbooks.failback import steps as failback_steps
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.returning import ReturnNotDrained
 from airmirror.runbooks.failback.runbook import FAILBACK
+from airmirror.runbooks.failover import steps as failover_steps
+from airmirror.runbooks.failover.order import FailoverOrder, Way
 from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.failover.steps import CloseFirst
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import is_whole, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
@@ -198,6 +204,9 @@ def test_a_dry_run_writes_nothing_and_an_undo_shows_before_it_does(
     some = command("run", *WORDS, "--step", "two", "--yes", "--json")
     assert some.exit_code == 0 and '"two is done"' in some.stdout and world.done == ["two"]
     assert command("run", *WORDS, "--step", "four", "--yes").exit_code == 2
+    for refused in (("--yes",), ()):
+        assert command("run", *WORDS, "--refused", "--step", "two", *refused).exit_code == 2, "as without --step"
+    assert world.done == ["two"] and world.calls[-1] == "two"
     assert command("run", "--yes").exit_code == 2, "a reason is needed"
     assert command("plan").exit_code == 0 and command("rehearse").exit_code == 2
 
@@ -216,7 +225,6 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
     named: list[tuple[Any, int]] = [(book.plan, 3), (book.look, 3), (book.check, 2), (book.over, 2), (book.outcome, 3)]
     named += [(step.do, 3) for step in book.steps]
     named += [(step.asks.shows, 3) for step in book.steps if step.asks and step.asks.shows]
-    named += [(step.looks, 3) for step in book.steps if step.looks]
     named += [(book.rehearse, 3)] if book.rehearse else []
     named += [(book.undo.look, 2), (book.undo.do, 3)] if book.undo else []
     for function, given in named:
@@ -227,3 +235,23 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
         signature(function).bind(*first, *range(given))
     names = [step.name for step in book.steps]
     assert len(set(names)) == len(names) and set(book.reported) <= set(names)
+
+
+@pytest.mark.parametrize("way", ["planned", "disaster"])
+@pytest.mark.parametrize("step", ["judge", "move_groups"])
+def test_no_step_of_a_failover_comes_before_the_closure(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judged from the target alone, nothing of an open flow would ever be compared with its source."""
+    world = World()
+    monkeypatch.setattr(failover_steps, "owners_now", lambda opened: SimpleNamespace(whole=None))
+    with pytest.raises(CloseFirst, match=f"--way {way} --step close"):
+        run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
+
+
+def test_groups_are_moved_back_after_the_return_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    pair = SimpleNamespace(
+        flow=world.flow, forward=world, reverse=world, returning=lambda topics: {"east.orders": "orders"}
+    )
+    monkeypatch.setattr(failback_steps, "owners_now", lambda opened: SimpleNamespace(returning=lambda states: {}))
+    with pytest.raises(ReturnNotDrained, match=r"east\.orders still returns"):
+        run(FAILBACK, pair, FailbackOrder(reason="why", by="ada"), ["move_groups"])

@@ -47,6 +47,7 @@ _NAMED = {
     "topic": "orders with a blank",
     "cluster": "east",
     "runbook": "failover",
+    "way": "planned",
 }
 
 

@@ -77,7 +77,9 @@ def _add(
 def _parameter(given: OrderOption) -> Parameter:
     kind: Any = list[str] | None if given.type is tuple else given.type
     least, most = given.within
-    annotation = Annotated[kind, typer.Option(f"--{given.flag}", help=given.help, min=least, max=most)]
+    flag = f"--{given.flag}/--no-{given.flag}" if given.setting else f"--{given.flag}"
+    kind = kind | None if given.setting else kind
+    annotation = Annotated[kind, typer.Option(flag, help=given.help, min=least, max=most)]
     default = NEEDED if given.is_required else None if given.type is tuple else given.default
     return Parameter(given.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
@@ -126,6 +128,8 @@ def _run(
         flow = site.flow
         steps = [each.name for each in chosen(runbook, flow, order, only)]
         progress = Progress(tell, kept)
+        if yes and only:  # in Airflow a question has looked, and no step is refused after its answer
+            runbook.check(site, order)
         if yes:
             ran = run(runbook, site, order, only, progress)
             over = ran.over

@@ -36,7 +36,8 @@ def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), pr
     """What a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
     if only:
         first = chosen(runbook, site.flow, order, only)[0]
-        shows = first.looks or (first.asks and first.asks.shows) or runbook.look
+        runbook.check(site, order)
+        shows = (first.asks and first.asks.shows) or runbook.look
         return shows(site, order, progress)
     runbook.check(site, order)
     return runbook.look(site, order, progress)

@@ -50,7 +50,7 @@ class OrderOption:
 
     ``flag``: its name on the command line, without dashes; ``title``: in a form. ``is_required``: whoever runs it must choose;
     ``default`` is then only a proposal. ``is_asked``: forms ask for it too; else it is the command's alone. ``within``: the least
-    and the most that a number may be.
+    and the most that a number may be. ``setting``: the setting of the flow that holds where a bool is not given (None).
     """
 
     name: str
@@ -63,6 +63,7 @@ class OrderOption:
     is_required: bool
     is_asked: bool
     within: tuple[float | None, float | None]
+    setting: str
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -80,9 +81,10 @@ def option(
     is_required: bool = False,
     is_asked: bool = True,
     within: tuple[float | None, float | None] = (None, None),
+    setting: str = "",
 ) -> Any:
     """A dataclass field of an order that commands and forms offer."""
-    metadata = {"help": help, "title": title, "flag": flag, "verbs": verbs}
+    metadata = {"help": help, "title": title, "flag": flag, "verbs": verbs, "setting": setting}
     return field(
         default=default, metadata=metadata | {"is_required": is_required, "is_asked": is_asked, "within": within}
     )
@@ -97,7 +99,7 @@ def options_of(order: type[Order], verb: Verb) -> list[OrderOption]:
             hint = hints[each.name]
             given["title"] = given["title"] or each.name.replace("_", " ").capitalize()
             given["flag"] = given["flag"] or each.name.replace("_", "-")
-            kind = tuple if get_origin(hint) is tuple else hint
+            kind = tuple if get_origin(hint) is tuple else bool if hint == bool | None else hint
             found.append(OrderOption(name=each.name, type=kind, default=each.default, **given))
     return found
 
@@ -134,15 +136,15 @@ class Asking(Generic[S, O]):
 @dataclass(frozen=True)
 class Step(Generic[S, O]):
     """A step. It reads again what is so now and does what is left, so that it can be done again; what it returns is for the
-    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it, or where people approve it by
-    its own question. ``looks``: what it would do, for a dry run of it alone; None: as its question, else ``Runbook.look``."""
+    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it; ``is_offered``: in Airflow, where
+    people are asked for it after the usual steps, also by their answer."""
 
     name: str
     does: str
     do: Callable[[S, O, Progress], Any]
     asks: Asking[S, O] | None = None
     apart: bool = False
-    looks: Callable[[S, O, Progress], Document] | None = None
+    is_offered: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ class Runbook(Generic[S, O]):
     are, before either, and before the first step.
     ``usual``: the names of the steps that an order takes when it names none, in order. ``over``: why nothing is left to do; "":
     something is. ``reported``: steps whose results ``outcome`` takes, by their names; it is made of a run that took them all.
+    ``part``: the part of the flow that an order is for: an answer for one part leaves those for others as they are.
     """
 
     name: str
@@ -184,6 +187,7 @@ class Runbook(Generic[S, O]):
     rehearse: Callable[[Opened, O, Progress], Document] | None = None
     check: Callable[[S, O], None] = lambda site, order: None
     over: Callable[[S, O], str] = lambda site, order: ""
+    part: Callable[[O], str] = lambda order: ""
 
     def options(self, verb: Verb) -> list[OrderOption]:
         """The options that its order has for a verb."""

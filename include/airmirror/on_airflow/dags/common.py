@@ -15,7 +15,7 @@ RETRIES = 3
 # Template fields of what triggers a DAG; the standard provider of Airflow 3.2 serializes an unset date with its address, which
 # would make a new version of the DAG of each parse.
 TRIGGERING = ("trigger_dag_id",)
-AT_ONCE = 16  # runs of a DAG that people trigger: none waits for another one
+AT_ONCE = 1000  # runs of a DAG that people trigger: none waits for others, which may wait for people for days
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, TriggerRule
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.links import ReportLink
@@ -70,7 +71,7 @@ class AskToTake(AsksPeople):
             raise
 
     def scope(self, context: Context) -> str:
-        return str(getattr(order_of(self.runbook, context), "move", ""))
+        return self.runbook.part(order_of(self.runbook, context))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         given = super().execute_complete(context, event)
@@ -100,6 +101,8 @@ class TakeStep(ApprovedStep):
         if self.asked:
             given = self.approved(context, self.asked, self.yes)
             by, begun = given.by, given.at.timestamp()
+        elif context["params"]["verb"] != "run" or context["params"]["dry_run"]:  # it was cleared
+            raise AirflowSkipException("the run is not to take steps")
         else:
             by, begun = str(context["dag_run"].triggering_user_name or "a user of Airflow"), time.time()
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
@@ -202,7 +205,8 @@ def _field(option: OrderOption, flow: Flow) -> Param:
         return Param(None, type=["null", "array"], items={"type": "string"}, **about)
     about |= {name: most for name, most in zip(("minimum", "maximum"), option.within, strict=True) if most is not None}
     kind = {bool: "boolean", str: "string", float: "number", int: "integer"}[option.type]
-    return Param(option.default, type=kind, **about)
+    default = getattr(flow.settings, option.setting) if option.setting else option.default
+    return Param(default, type=kind, **about)
 
 
 def told(runbook: AnyRunbook) -> str:

@@ -141,11 +141,10 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
 
 
 def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collection[str]) -> list[str]:
-    """The steps of a run: those that are named, else the usual ones, and those after them that people are asked for. Raises
-    NoSuchStep."""
+    """The steps of a run: those that are named, else the usual ones, and those that are offered after them. Raises NoSuchStep."""
     steps = [each.name for each in chosen(runbook, flow, order, tuple(named))]
     last = [each.name for each in runbook.steps].index(steps[-1])
-    more = [] if named else [each.name for each in runbook.steps[last + 1 :] if each.apart and each.asks]
+    more = [] if named else [each.name for each in runbook.steps[last + 1 :] if each.is_offered]
     return steps + more
 
 

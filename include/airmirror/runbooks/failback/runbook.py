@@ -27,6 +27,10 @@ def _usual(flow: Flow, order: FailbackOrder) -> Sequence[str]:
     return ("return", "drain", "close", "move_groups", "open")
 
 
+def _asks_rescue(flow: Flow, order: FailbackOrder) -> str:
+    return f"**Approve to copy these records to topics of their own on {flow.target.alias}**; nothing else is written."
+
+
 def _asks_return(flow: Flow, order: FailbackOrder) -> str:
     return "**Approve to let records return**; applications keep running, and you are asked again before they switch."
 
@@ -58,8 +62,8 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
             "rescue",
             "rescuing what was not replicated",
             later("failback.rescue:rescue_step"),
+            Asking("Rescue them", _asks_rescue, later("failback.shown:to_be_rescued")),
             apart=True,
-            looks=later("failback.shown:to_be_rescued"),
         ),
         Step(
             "return",

@@ -24,14 +24,14 @@ from airmirror.runbooks.failback.differing import differing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.runbooks.failback.reopening import open_again
-from airmirror.runbooks.failback.returning import begin_return, close_return, is_over, look_ahead
+from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, close_return, is_over, look_ahead
 from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Reset
-from airmirror.wire.owners import named
+from airmirror.wire.owners import Owner, named
 
 
 @dataclass(eq=False)
@@ -120,10 +120,13 @@ def close_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
 
 def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. A window of the flow back that copies other topics is
-    ended. Raises GroupsActive, GroupsNotBack, FlowBusy."""
+    ended. Raises ReturnNotDrained, GroupsActive, GroupsNotBack, FlowBusy."""
     names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
+    returned = owners_now(pair.forward).returning((Owner.RETURNED,))
+    if not_over := sorted(names.keys() - returned.keys()):  # groups are moved after the step close
+        raise ReturnNotDrained(pair.forward.flow.name, tuple(f"{name} still returns" for name in not_over))
     rows = _positions(pair, names)
     with overtaking(reverse, claim_name(), progress.phase) as granted:
         done = move_groups(SegmentWriter.of(granted), rows)

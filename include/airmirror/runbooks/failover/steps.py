@@ -70,6 +70,20 @@ class GroupsNotExact(AirmirrorError):
 
 
 @dataclass(eq=False)
+class CloseFirst(AirmirrorError):
+    """A step of a failover that comes after the closure, of a flow that is open, so that its windows still write."""
+
+    flow: str
+    way: str
+
+    def __str__(self) -> str:
+        close = command(
+            "failover", "run", "--way", self.way, "--step", "close", "--reason", "…", "--yes", flow=self.flow
+        )
+        return f"flow {self.flow!r} is open; take the step close before this one: {close}"
+
+
+@dataclass(eq=False)
 class WrittenWhileClosing(AirmirrorError):
     """Records of the source that a planned failover has not replicated: written while the flow was closed, or since."""
 
@@ -124,7 +138,8 @@ def close_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[NotJudged]:
-    """Judge what is committed from the target alone; what is not proven."""
+    """Judge what is committed from the target alone; what is not proven. Raises CloseFirst."""
+    _check_closed(opened, order)
     left = judge_alone(opened, _window("judge"))
     for each in left:
         progress.line(f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}")
@@ -132,7 +147,8 @@ def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
+    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
+    _check_closed(opened, order)
     catch_up_ledger(opened)
     rows = positions(opened, order)
     with (
@@ -158,6 +174,11 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
 
 def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
     return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
+
+
+def _check_closed(opened: Opened, order: FailoverOrder) -> None:
+    if owners_now(opened).whole is None:
+        raise CloseFirst(opened.flow.name, order.way)
 
 
 def _check_exact(opened: Opened, order: FailoverOrder) -> None:

@@ -67,7 +67,7 @@ def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
         mirror.catch_up()
         fences = standing(mirror, move)
         _raise_refused(opened, _put(admin, fences))
-        if flow.settings.move_reverse or order.reverse:
+        if order.goes_back(flow):
             try:
                 way_out = f"set {flow.name}.move.{move.name}.principals to those of its applications"
                 _check_own_right(admin, flow.name, move, way_out)

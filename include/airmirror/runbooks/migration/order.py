@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from airmirror.runbooks.runbook import Order, option
+
+if TYPE_CHECKING:
+    from airmirror.config import Flow
 
 MoveStep = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
 STEPS: tuple[MoveStep, ...] = get_args(MoveStep)
@@ -19,8 +22,8 @@ def usual(*, reverse: bool) -> tuple[MoveStep, ...]:
 @dataclass(frozen=True, kw_only=True)
 class MoveOrder(Order):
     """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start.
-    ``reverse``: the flow back begins with the switch of producers, as with ``move.reverse``. ``fence``: of an undo, the fence
-    alone. ``takes``: of a plan, days."""
+    ``reverse``: the flow back begins with the switch of producers; None: as ``move.reverse`` says. ``fence``: of an undo, the
+    fence alone. ``takes``: of a plan, days."""
 
     move: str = option(
         "The move group: <flow>.move.<name>.… in the configuration.",
@@ -38,10 +41,11 @@ class MoveOrder(Order):
         is_asked=False,
         within=(0.0, None),
     )
-    reverse: bool = option(
-        "From the switch of producers on, copy what is written on the target back to the source, as with move.reverse.",
-        False,
+    reverse: bool | None = option(
+        "From the switch of producers on, copy what is written on the target back to the source. Default: move.reverse.",
+        None,
         "Reverse flow",
+        setting="move_reverse",
     )
     fence: bool = option(
         "Take down the fence alone: before a failback, after which applications write there again.",
@@ -54,3 +58,7 @@ class MoveOrder(Order):
     def window(self) -> str:
         """The name under which its groups are moved: the same in every attempt."""
         return f"move-{self.move}"
+
+    def goes_back(self, flow: Flow) -> bool:
+        """Return whether the flow back begins with the switch of producers."""
+        return flow.settings.move_reverse if self.reverse is None else self.reverse

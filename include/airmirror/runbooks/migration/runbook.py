@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _usual(flow: Flow, order: MoveOrder) -> Sequence[str]:
-    return usual(reverse=flow.settings.move_reverse or order.reverse)
+    return usual(reverse=order.goes_back(flow))
 
 
 def _copies_acls(flow: Flow) -> bool:
@@ -92,6 +92,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
                 "**Approve to finish: undo is no longer possible afterwards.** Nothing is deleted.",
             ),
             apart=True,
+            is_offered=True,
         ),
     ),
     usual=_usual,
@@ -107,4 +108,5 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         do=later("migration.undo:undo"),
     ),
     rehearse=later("migration.rehearsal_report:rehearsed"),
+    part=lambda order: order.move,
 )

@@ -94,7 +94,7 @@ def _reverse(work: StepWork) -> Iterator[str]:
 
 def _switch_producers(work: StepWork) -> Iterator[str]:
     opened, move, order = work.opened, work.move, work.order
-    goes_back = opened.flow.settings.move_reverse or order.reverse
+    goes_back = order.goes_back(opened.flow)
     if goes_back:
         check(opened, work.reverse, move, order)
         if is_closed(opened, move):

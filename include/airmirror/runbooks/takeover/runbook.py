@@ -26,6 +26,13 @@ def _asks(flow: Flow, order: TakeoverOrder) -> str:
     return "**Approve, then stop MirrorMaker 2**; nothing is taken over before it is stopped."
 
 
+def _asks_history(flow: Flow, order: TakeoverOrder) -> str:
+    return (
+        "**Approve to write what the comparison finds** into the flow's mapping records; the copies stay as they are, and "
+        "applications need not stop."
+    )
+
+
 TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
     name="takeover",
     title="take over from MirrorMaker 2",
@@ -53,8 +60,8 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
             "history",
             "comparing what MirrorMaker 2 had copied",
             later("takeover.exact:history_step"),
+            Asking("Write it", _asks_history, later("takeover.shown:compared")),
             apart=True,
-            looks=later("takeover.shown:compared"),
         ),
     ),
     usual=_usual,
