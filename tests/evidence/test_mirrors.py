@@ -34,7 +34,7 @@ from airmirror_local.brokers import Broker
 from support.groups import commit
 from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
 from support.hostile import Kind as LogKind
-from support.topics import Record, create_topic, open_transaction, produce, read_all
+from support.topics import Record, await_settled, create_topic, open_transaction, produce, read_all
 
 TOO_FEW = ("only aborted transactions", "every record deleted", "empty partitions")  # records to plant faults in
 Copier = Callable[[list[Record]], list[Record]]
@@ -321,6 +321,7 @@ def test_what_an_open_transaction_keeps_back_is_not_known(
         made = compared_report(*ends(east, west), ComparisonRequest((name,)), rows, [])
         assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.headline
         assert [row.result for row in rows] == ["not known"] and not rows[0].differs
+    await_settled(east, name)
     assert compared(east, west, name)[0].differs
 
 

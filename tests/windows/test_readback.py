@@ -75,6 +75,7 @@ def test_a_byte_altered_on_the_targets_disk(
             [file] = (west.directory / "data" / f"{flow.remote_topic}-0").glob("*.log")
             log = bytearray(file.read_bytes())
             altered.append(next(parse(memoryview(log), 0, len(log))))
+            assert of_records(altered[0]), "byte 20 is one of its records"
             alter(log, altered[0], 20)
             with file.open("r+b") as there:
                 there.write(log[: altered[0].size])

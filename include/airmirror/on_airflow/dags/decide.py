@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.common import AT_ONCE, new_dag, tags
 from airmirror.on_airflow.dags.incidents import ASK
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
@@ -76,7 +76,7 @@ def decide_dag(flow: Flow) -> DAG:
     with new_dag(
         decide_id(flow),
         None,
-        max_active_runs=16,
+        max_active_runs=AT_ONCE,
         is_paused_upon_creation=False,
         description=f"Leave it on: asks an operator what becomes of partitions of {flow.name} that the gate holds.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
