@@ -34,13 +34,10 @@ def run(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), pro
 
 def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Document:
     """What a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
-    if only:
-        first = chosen(runbook, site.flow, order, only)[0]
-        runbook.check(site, order)
-        shows = (first.asks and first.asks.shows) or runbook.look
-        return shows(site, order, progress)
+    first = chosen(runbook, site.flow, order, only)[0] if only else None
     runbook.check(site, order)
-    return runbook.look(site, order, progress)
+    shows = (first and first.asks and first.asks.shows) or runbook.look
+    return shows(site, order, progress)
 
 
 def chosen(runbook: Runbook[S, O], flow: Flow, order: O, only: Sequence[str] = ()) -> list[Step[S, O]]:

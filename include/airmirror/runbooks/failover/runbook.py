@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.runbook import Asking, OpenFlow, Runbook, Step, Undo, later
+from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, opens_flow
 
 if TYPE_CHECKING:
     from airmirror.config import Flow
@@ -15,10 +14,6 @@ if TYPE_CHECKING:
 
 PLANNED = ("drain", "close", "move_groups")
 DISASTER = ("close", "judge", "move_groups")
-
-
-def _opens(open_flow: OpenFlow, order: FailoverOrder) -> AbstractContextManager[Opened]:
-    return open_flow("")
 
 
 def _usual(flow: Flow, order: FailoverOrder) -> Sequence[str]:
@@ -46,7 +41,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
         "not.",
     },
     order=FailoverOrder,
-    opens=_opens,
+    opens=opens_flow,
     plan=later("failover.shown:planned"),
     look=later("failover.shown:planned"),
     steps=(

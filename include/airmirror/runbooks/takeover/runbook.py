@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from airmirror.runbooks.runbook import Asking, OpenFlow, Runbook, Step, later
+from airmirror.runbooks.runbook import Asking, Runbook, Step, later, opens_flow
 from airmirror.runbooks.takeover.order import TakeoverOrder
 
 if TYPE_CHECKING:
     from airmirror.config import Flow
     from airmirror.flows.prepare import Opened
-
-
-def _opens(open_flow: OpenFlow, order: TakeoverOrder) -> AbstractContextManager[Opened]:
-    return open_flow("")
 
 
 def _usual(flow: Flow, order: TakeoverOrder) -> Sequence[str]:
@@ -46,7 +41,7 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
         "too, and lists what it has copied twice.",
     },
     order=TakeoverOrder,
-    opens=_opens,
+    opens=opens_flow,
     plan=later("takeover.shown:planned"),
     look=later("takeover.shown:planned"),
     steps=(
