@@ -35,6 +35,7 @@ settings.register_profile(
 settings.load_profile("usual")
 
 SHARED = pytest.StashKey[Sides]()  # the process's clusters, once they run
+APART = pytest.StashKey[Sides]()  # those of its own for some tests, once they run
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
 # pytest keeps the modules whose asserts it has rewritten, whatever the environment says: that is half the time of collecting.
@@ -65,6 +66,8 @@ TOGETHER = {
     "three clusters": ("topologies/",),
     "postgresql": ("ledger/",),
 }
+
+HAVE_APART = {"airflow and spark", "apart"}  # of these, those that use the clusters ``apart``
 
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
 SERVERS = {"airflow", "apart", "guarded", "postgresql", "sides", "stack_directory", "three"}
@@ -170,10 +173,17 @@ def brokers(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Side
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Delete the topics of tests that run together, once all of them have: every look at a cluster is dearer for each of them."""
-    shared = item.config.stash.get(SHARED, None)
-    if shared is not None and nextitem is not None and _group(item.nodeid) != _group(nextitem.nodeid):
+    """Delete the topics of tests that run together, once all of them have: every look at a cluster is dearer for each of them.
+
+    Clusters that no test needs until then are paused: a broker that has nothing to do is busy all the same.
+    """
+    shared, apart = (item.config.stash.get(key, None) for key in (SHARED, APART))
+    if nextitem is None or _group(item.nodeid) == (group := _group(nextitem.nodeid)):
+        return
+    if shared is not None:
         shared.empty()
+    for broker in (apart.east, apart.west) if apart is not None else ():
+        (broker.resume if group in HAVE_APART else broker.pause)()
 
 
 @pytest.fixture(scope="session")
@@ -187,9 +197,10 @@ def west(brokers: Sides) -> Broker:
 
 
 @pytest.fixture(scope="session")
-def apart(stack_directory: Path) -> Iterator[Sides]:
+def apart(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Sides]:
     """Clusters ``east`` and ``west`` of this process's own, for what flows of others would see: heartbeats, a way back."""
     with own_sides(stack_directory / "apart") as own:
+        pytestconfig.stash[APART] = own
         yield own
 
 

@@ -89,7 +89,7 @@ def test_questions_show_the_state_and_answers_move_it(
         steps["reverse"].execute(given(steps, "switch_producers", reverse=True))
     with member(east, f"{flow.topic}-billing", flow.topic):
         found = steps[asking("switch_consumers")].ask(form())
-    assert "0 offsets not verified yet" in found.subject, found.subject
+    assert ": switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in found.subject, found.subject
     assert "stop all consumers" in found.body and "rdkafka at 127.0.0.1" in found.body.replace("\\", "")
     for step in ASKED:  # those of the others are no approval of this one
         with pytest.raises(AirflowSkipException):

@@ -184,6 +184,9 @@ def produce(
     with _producer(
         cluster, codec, records_per_batch, settings, transactional=transactional is not None, idempotent=idempotent
     ) as producer:
+        if records_per_batch is not None:
+            # Records of an unknown topic wait elsewhere, and a flush sends the few that have come from there as a batch.
+            producer.list_topics(topic, SECONDS)
         if transactional:
             producer.begin_transaction()
         count = _send(producer, topic, records, partition)

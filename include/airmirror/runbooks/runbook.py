@@ -123,7 +123,7 @@ def _always(flow: Flow) -> bool:
 class Asking(Generic[S, O]):
     """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
 
-    ``text``: Markdown, the first words of the question. ``shows``: the facts under it, None: those of ``Runbook.look``.
+    ``title``: what is asked, as *switch consumers*, "": the runbook's. ``text``: Markdown, the first words of the question. ``shows``: the facts under it, None: those of ``Runbook.look``.
     ``of``: the flows whose people are asked.
     """
 
@@ -131,6 +131,7 @@ class Asking(Generic[S, O]):
     text: Callable[[Flow, O], str]
     shows: Callable[[S, O, Progress], Document] | None = None
     of: Callable[[Flow], bool] = _always
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
         made = list[AskToTake | TakeStep]()
         if step.asks is not None and step.asks.of(flow):
             asked, yes = asking(step.name), step.asks.yes
-            made.append(_question(runbook, flow, step.name, yes))
+            made.append(_question(runbook, flow, step.name, yes, step.asks.title))
         rule = TriggerRule.NONE_FAILED  # a run leaves steps out
         made.append(TakeStep(task_id=step.name, asked=asked, yes=yes, trigger_rule=rule, **always))
         for each in made:  # after all of them: one that is left out is done at once
@@ -170,13 +170,13 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str) -> AskToTake:
+def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str = "") -> AskToTake:
     return AskToTake(
         task_id=asking(before),
         flow=flow.name,
         runbook=runbook,
         before=before,
-        subject=f"{flow.name}: {runbook.title}?",
+        subject=f"{flow.name}: {title or runbook.title}?",
         options=[yes, LEAVE],
         assigned_users=respondents(flow),
         trigger_rule=TriggerRule.NONE_FAILED,

@@ -47,11 +47,12 @@ class Asked:
         ) as site:
             yield site
 
-    @property
-    def title(self) -> str:
-        """What is asked, with the ways that were chosen."""
+    def title(self, asks: str) -> str:
+        """What is asked, with the ways that were chosen, or the part of the flow that it is for."""
         ways = ", ".join(str(getattr(self.order, each.name)) for each in self.runbook.options("run") if each.choices)
-        return f"{self.flow}: {self.runbook.title}{f' ({ways})' if ways else ''}?"
+        part = self.runbook.part(self.order)
+        what = (asks or self.runbook.title) + (f" of {part}" if part else "") + (f" ({ways})" if ways else "")
+        return f"{self.flow}: {what}?"
 
 
 @dataclass(eq=False)
@@ -110,7 +111,7 @@ def ask(asked: Asked, step: str) -> Question:
         found = look(runbook, site, order, (), PROGRESS) if asks.shows is None else asks.shows(site, order, PROGRESS)
         first = asks.text(site.flow, order)
     log_findings(found.findings)
-    return Question(f"{asked.title} {found.headline}", body(replace(found, reason=order.reason), first))
+    return Question(f"{asked.title(asks.title)} {found.headline}", body(replace(found, reason=order.reason), first))
 
 
 def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: str, show: Show) -> None:

@@ -26,11 +26,11 @@ def _every(flow: Flow) -> bool:
     return True
 
 
-def _asks(step: str, text: str, of: Callable[[Flow], bool] = _every) -> Asking[Pair, MoveOrder]:
+def _asks(step: str, title: str, text: str, of: Callable[[Flow], bool] = _every) -> Asking[Pair, MoveOrder]:
     def told(flow: Flow, order: MoveOrder) -> str:
         return text.format(source=flow.source.alias, target=flow.target.alias)
 
-    return Asking("Do it", told, later("migration.shown:before", step), of)
+    return Asking("Do it", told, later("migration.shown:before", step), of, title)
 
 
 MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
@@ -57,6 +57,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             later("migration.steps:take", "mirror"),
             _asks(
                 "mirror",
+                "create ACLs and quotas",
                 "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
                 _copies_acls,
             ),
@@ -68,6 +69,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             later("migration.steps:take", "switch_consumers"),
             _asks(
                 "switch_consumers",
+                "switch consumers",
                 "**Approve, then stop all consumers of these groups on {source}**: their positions are written on {target} "
                 "when they have gone. No group is rolled over member by member.",
             ),
@@ -79,6 +81,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             later("migration.steps:take", "switch_producers"),
             _asks(
                 "switch_producers",
+                "switch producers",
                 "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
                 "{target}, the topics are closed for every window.",
             ),
@@ -89,6 +92,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             later("migration.steps:take", "finish"),
             _asks(
                 "finish",
+                "finish the migration",
                 "**Approve to finish: undo is no longer possible afterwards.** Nothing is deleted.",
             ),
             apart=True,

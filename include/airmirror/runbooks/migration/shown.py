@@ -72,7 +72,7 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
     return Document(
         kind="migration state",
         about=f"Migration of {found.move.name} by {found.flow}",
-        headline=f"{found.headline}. {found.undo} The step that comes next: {found.next}.",
+        headline=f"{found.headline}. {found.undo} The next step is {found.next}.",
         is_good=not found.reasons and not unfinished,
         asked={"flow": found.flow, "move": found.move.name},
         numbers={"offsets not verified": found.behind},
