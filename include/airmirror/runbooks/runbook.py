@@ -123,8 +123,8 @@ def _always(flow: Flow) -> bool:
 class Asking(Generic[S, O]):
     """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
 
-    ``title``: what is asked, as *switch consumers*, "": the runbook's. ``text``: Markdown, the first words of the question. ``shows``: the facts under it, None: those of ``Runbook.look``.
-    ``of``: the flows whose people are asked.
+    ``title``: what is asked, as *switch consumers*, "": the runbook's. ``text``: Markdown, the first words of the question.
+    ``shows``: the facts under it, None: those of ``Runbook.look``. ``of``: the flows whose people are asked.
     """
 
     yes: str
