@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
+from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
@@ -93,6 +94,7 @@ def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west:
         await_records(west, connector.remote_topic, 300, connector.worker)
         flow = connector.flow(tmp_path)
         connector.worker.kill()
+    await_stopped(flow.opened, 60)  # it stays a member of its group until its session ends
     produce(east, flow.topic, numbered(50, 300))
     assert flow.flow.settings.takeover_connector_name == f"{connector.alias} to west"
     assert flow.run().is_verified
