@@ -13,7 +13,7 @@ from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -64,7 +64,7 @@ def test_what_no_gate_has_judged_is_not_handed_back(east: Broker, west: Broker, 
     produce(east, flow.topic, [Record(b"more")], partition=0)
     prepared = prepare(flow.opened)
     ledger = flow.opened.ledger
-    run_window(flow.flow, ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False)
+    run_window(flow.flow, ledger, prepared.topics, in_this_process, WindowOrder("w", slots=lambda: 1, advance=False))
     with pytest.raises(HandbackRefused) as caught:
         positions(flow.opened)
     assert caught.value.reasons == (f"{flow.topic}-0: offsets 10 to 10 are not verified",)

@@ -264,11 +264,9 @@ def test_an_audit_replicates_its_range_and_no_more(
     for partition in (0, 1):
         produce(east, flow.topic, [Record(b"v%d" % n) for n in range(20)], partition=partition)
 
-    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
+    def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
         mine = prepared.opened
-        return run_window(
-            mine.flow, mine.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1, **how
-        )
+        return run_window(mine.flow, mine.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 1))
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))

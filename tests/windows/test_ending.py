@@ -32,15 +32,14 @@ from airmirror.slot.errors import ForeignRecords
 from airmirror.windows import ending, following
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import Renewal, claimed
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Follow, FollowLoop, Latencies
+from airmirror.windows.judging import no_objection
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
-from airmirror.windows.renewal import Renewal
 from airmirror.windows.results import WindowResult
 from airmirror.windows.standing import Ends, Unfollowed
-from airmirror.windows.verify import no_objection
 from airmirror.wire.claims import ClaimEntry, holder, note
 from airmirror.wire.segments import GATE, Claim, ClaimEvent, Hold
 from airmirror_local.brokers import Broker

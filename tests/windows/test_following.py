@@ -22,7 +22,7 @@ from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
-from airmirror.windows import fence, following, renewal
+from airmirror.windows import fence, following
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
@@ -142,7 +142,7 @@ def test_a_newer_window_fences_one_that_follows(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event
 ) -> None:
     """The old one's driver sleeps, its slots do not."""
-    monkeypatch.setattr(renewal, "RENEW_SECONDS", 1000.0)
+    monkeypatch.setattr(fence, "RENEW_SECONDS", 1000.0)
     monkeypatch.setattr(fence, "LEASE_MS", 1)
     flow = mirror(east, west, tmp_path, partitions=3, settings=SETTINGS)
     produce(east, flow.topic, numbered(100))

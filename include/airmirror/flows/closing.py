@@ -27,8 +27,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import GrantedClaim, claimed, end_window, fence_around
-from airmirror.windows.mirror import Journal
-from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.windows.mirror import Journal, caught_up_opposite, opposite_of
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again

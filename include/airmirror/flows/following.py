@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Collection[str] = ROUNDS) -> Follow:
-    """How a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
+    """Return how a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
     names = tuple(name for name in reversed(enabled_rounds(opened.flow)) if name in rounds)  # groups wait for nothing
     seconds = [each for name, each in intervals(opened.flow).items() if name in names]
     return Follow(

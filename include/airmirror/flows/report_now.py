@@ -67,7 +67,7 @@ def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, ther
             )
     for each in found:
         last = each.chosen[-1]
-        remote = TopicPartition(last.remote_topic, each.key.partition)
+        remote = last.remote
         sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
         for at, key, topic_id, side in sides if each.is_newest else ():
             if at.topic_ids.get(key.topic, topic_id) != topic_id:

@@ -1,4 +1,4 @@
-"""What a flow's report rests on: versions, the configuration's digest, and the expectations of its gate."""
+"""The base of a flow's report: versions, the configuration's digest, and the expectations of its gate."""
 
 from __future__ import annotations
 

@@ -26,9 +26,7 @@ from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.ends import check_ends, ids_tell_nothing
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import caught_up_opposite
+from airmirror.windows.mirror import Mirror, caught_up_opposite, check_ends, ids_tell_nothing
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import FlowIdentity, decode

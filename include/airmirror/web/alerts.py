@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
-from airmirror.on_airflow.dags.replicate import dag_id
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 from airmirror.web.rates import RateLimit
@@ -35,7 +35,7 @@ def alerts_router() -> APIRouter:
             webhook = Webhook.model_validate_json(body)
         except ValidationError as error:
             raise HTTPException(422, error.errors(include_url=False, include_input=False)) from error
-        dags = {flow.name: dag_id(flow) for flow in sound(deployment().config).configuration.enabled}
+        dags = {flow.name: id_of("replicate", flow) for flow in sound(deployment().config).configuration.enabled}
         answers = [_answer(alert, caller, dags) for alert in webhook.alerts]
         # What can be started is, whatever else the group holds; the worst is the answer's status.
         status = max((code for code, _ in answers), default=200)

@@ -26,11 +26,8 @@ def metrics_router() -> APIRouter:
         wanted = {name.strip() for name in formats.split(",")} - {""}
         if unknown := sorted(wanted - set(FORMATS)):
             raise HTTPException(400, f"metric.names.formats: not {unknown[0]!r}, but legacy, new or legacy,new")
-        ledger = Ledger(deployment().ledger)
-        try:
+        with Ledger(deployment().ledger) as ledger:
             collectors = [LedgerCollector(ledger), MirrorMakerCollector(ledger, sorted(wanted))]
             return Response(exposition(*collectors), media_type=CONTENT_TYPE_LATEST)
-        finally:
-            ledger.close()
 
     return router

@@ -19,8 +19,7 @@ from airmirror.windows.declared import compacted_topics, may_be_purged, times_re
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import ReturnOver, TopicClosed
 from airmirror.windows.hanging import name_hanging
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import caught_up_opposite
+from airmirror.windows.mirror import Mirror, caught_up_opposite
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.targets import with_targets
 from airmirror.wire.owners import Owner, Ownership

@@ -25,18 +25,18 @@ def with_targets(planned: Sequence[Planned], source: str, target: Routes) -> lis
     """The plan, with an error for each partition whose remote topic is gone, another one, cut short or takes no records."""
     asked = [item for item in planned if item.error is None and (item.last is not None or item.has_work)]
     missing = target.refresh_existing({item.remote_topic for item in asked})
-    there = [_target(item) for item in asked if item.remote_topic not in missing and target.has(_target(item))]
+    there = [item.remote for item in asked if item.remote_topic not in missing and target.has(item.remote)]
     refusing = unwritable(target, there, LEADER_SECONDS)
     ends = offsets_with_patience(target, [key for key in there if key not in refusing], LATEST)
     epochs = {
-        _target(item): item.last.target_epoch
+        item.remote: item.last.target_epoch
         for item in asked
-        if item.last is not None and item.last.target_epoch >= 0 and _target(item) in ends
+        if item.last is not None and item.last.target_epoch >= 0 and item.remote in ends
     }
     parted = epoch_ends(target, epochs)
 
     def error(item: Planned) -> AirmirrorError | None:
-        before, remote = item.last, _target(item)
+        before, remote = item.last, item.remote
         if item.remote_topic in missing:
             return missing[item.remote_topic]
         if before is not None:
@@ -65,12 +65,8 @@ def without_stuck(
     return [replace(item, error=item.error or _unavailable(item, source, target, stuck)) for item in planned]
 
 
-def _target(item: Planned) -> TopicPartition:
-    return TopicPartition(item.remote_topic, item.partition)
-
-
 def _unavailable(
     item: Planned, source: str, target: Routes, reasons: Mapping[TopicPartition, str]
 ) -> TargetUnavailable | None:
-    reason = reasons.get(_target(item))
+    reason = reasons.get(item.remote)
     return TargetUnavailable(source, *item.key, target.alias, item.remote_topic, reason) if reason else None

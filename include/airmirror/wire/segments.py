@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
+from airmirror.partitions import OfCopy, OfPartition
 from airmirror.times import utc
 from airmirror.wire.fields import (
     BYTES_16,
@@ -114,7 +115,7 @@ class Runs(Field):
 
 
 @dataclass(frozen=True)
-class SegmentRecord(SegmentTopicRecord):
+class SegmentRecord(SegmentTopicRecord, OfCopy):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
@@ -194,7 +195,7 @@ class SegmentRecord(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class Verified(SegmentTopicRecord):
+class Verified(SegmentTopicRecord, OfPartition):
     """The last source offset of a partition that the gate has let pass (invariant F)."""
 
     kind: ClassVar[int] = 3
@@ -213,7 +214,7 @@ class Verified(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class Hold(SegmentTopicRecord):
+class Hold(SegmentTopicRecord, OfPartition):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
@@ -290,7 +291,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(SegmentTopicRecord):
+class Decision(SegmentTopicRecord, OfPartition):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would resume at.
@@ -312,7 +313,7 @@ class Decision(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class ResetRecord(SegmentTopicRecord):
+class ResetRecord(SegmentTopicRecord, OfPartition):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.

@@ -27,10 +27,9 @@ from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavail
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence, targets
 from airmirror.windows.errors import FenceStuck
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedClaim, Renewal, fence_around
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
-from airmirror.windows.renewal import Renewal
 from airmirror.windows.resets import Choice
 from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import Claim, ClaimEvent

@@ -16,27 +16,20 @@ DATA_DOCS, REPORT = "data_docs", "audit_report"
 class DataDocsLink(BaseOperatorLink):
     """To the Data Docs of a task's judgement, passed or not. Airflow asks for the address when the task has ended."""
 
-    name = "Data Docs"
+    name, key = "Data Docs", DATA_DOCS
 
     @property
     def xcom_key(self) -> str:
-        return DATA_DOCS
+        return self.key
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         return link_to(getattr(operator, "page", None))
 
 
-class ReportLink(BaseOperatorLink):
+class ReportLink(DataDocsLink):
     """To an audit's report, passed or not."""
 
-    name = "Report"
-
-    @property
-    def xcom_key(self) -> str:
-        return REPORT
-
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        return link_to(getattr(operator, "page", None))
+    name, key = "Report", REPORT
 
 
 def link_to(page: Path | None) -> str:

@@ -14,10 +14,9 @@ from airmirror.flows.selection import Selection
 from airmirror.quality import report
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
-from airmirror.windows.verify import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +79,8 @@ def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
     new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
     held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
-    return NotVerified(
-        flow=flow,
-        window=window,
-        failed=len(new),
-        still=len(known),
-        new=_by_reason(new),
-        known=_by_reason(known),
-        held=held,
-    )
+    lines = {"new": _by_reason(new), "known": _by_reason(known)}
+    return NotVerified(flow, window, len(new), len(known), **lines, held=held)
 
 
 def _wrapped(line: str) -> str:
