@@ -27,8 +27,8 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition

@@ -20,8 +20,8 @@ from rich.console import Console
 
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, open_flow, prepare
+from airmirror.flows.rounds import checkpoints_round, group_offsets_round
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot

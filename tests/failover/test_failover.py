@@ -15,9 +15,9 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import closing
 from airmirror.flows.closing import owners_now, reopen
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving

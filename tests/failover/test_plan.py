@@ -15,9 +15,9 @@ from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
 from airmirror.report.canonical import canonical, parsed

@@ -14,11 +14,11 @@ import pytest
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.closing import NoSuchTopic, NotClosed, close, owners_now, reopen
-from airmirror.flows.groups import group_offsets_round
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
 from airmirror.flows.prepare import Opened, prepare, read_again
 from airmirror.flows.reset import Choice, ResetOrder, carry_out
+from airmirror.flows.rounds import group_offsets_round
 from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason

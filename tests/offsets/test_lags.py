@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupLag, Ledger
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror_local.brokers import Broker

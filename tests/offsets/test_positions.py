@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition as Partition
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
-from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
+from airmirror.flows.rounds import prune_round
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import delete_segments, prune_segments
 from airmirror.offsets.replicated import Extent, Known, PositionLookup

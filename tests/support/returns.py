@@ -10,9 +10,9 @@ from pathlib import Path
 import javaproperties
 
 from airmirror.config import parse
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, caught_up, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.naming import DefaultReplicationPolicy
 from airmirror.runbooks.failback.order import FailbackOrder

@@ -64,12 +64,7 @@ def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
     return [part for part in parts if part.start < part.end]
 
 
-def backfill(
-    opened: Opened,
-    ranges: Sequence[Range],
-    execute: Execute,
-    order: WindowOrder,
-) -> WindowResult | None:
+def backfill(opened: Opened, ranges: Sequence[Range], execute: Execute, order: WindowOrder) -> WindowResult | None:
     """Replicate, in order from the source's first offset, up to the ends of ``ranges``, as ``before_the_first`` gives them.
 
     In one window, which may be cut. None: all of it was replicated before. Raises FlowBusy,

@@ -18,9 +18,8 @@ from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.holds import check_decision
-from airmirror.flows.opening import go_on_after_rescues
+from airmirror.flows.opening import check_none_uncounted, go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
-from airmirror.flows.returned import check_none_uncounted
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.internal import ensure_internal_topics

@@ -12,10 +12,9 @@ from functools import partial
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
-from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.measure import measure_meanwhile
 from airmirror.flows.prepare import Opened, prepare, why_closed
-from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
+from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds, intervals, rounds_due
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select

@@ -13,12 +13,10 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.report_now import Now, contradictions, left, now
+from airmirror.flows.report_now import Now, contradictions, expectations, left, now, versions
 from airmirror.flows.report_rows import Span, StatedRange, progress, told, totals, windows
-from airmirror.flows.report_versions import expectations, versions
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.report.document import Document, now_ms
-from airmirror.report.sections import titled
+from airmirror.report.document import Document, now_ms, titled
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 

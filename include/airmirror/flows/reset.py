@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from airmirror.clusters.admin.client import connect
-from airmirror.clusters.admin.deletion import delete_topics
+from airmirror.clusters.admin.creation import delete_topics
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints

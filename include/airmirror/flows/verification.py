@@ -88,12 +88,7 @@ def _stable_ends(target: Routes, records: Iterable[SegmentRecord]) -> dict[Topic
 
 
 def _compared(
-    logs: Logs,
-    segments: Sequence[SegmentRecord],
-    last: SegmentRecord,
-    progress: int,
-    end: int,
-    resets: Collection[int],
+    logs: Logs, segments: Sequence[SegmentRecord], last: SegmentRecord, progress: int, end: int, resets: Collection[int]
 ) -> ComparedPartition:
     """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to resume, so that
     what the target holds before is accepted."""
@@ -101,14 +96,8 @@ def _compared(
     now = logs.source.topic_ids[last.topic]
     if now != last.source_topic_id:
         recreated = TopicRecreated(alias, *key, str(last.source_topic_id), str(now))
-        return ComparedPartition(
-            *key,
-            remote_topic=last.remote_topic,
-            records=0,
-            expired=0,
-            lost=0,
-            errors=(of_flow(recreated, logs.flow),),  # type: ignore[arg-type]
-        )
+        of_flow(recreated, logs.flow)
+        return ComparedPartition(*key, last.remote_topic, records=0, expired=0, lost=0, errors=(recreated,))
     records = expired = 0
     start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
     gaps = uncovered(segments, start, max(last.source_end, progress + 1))

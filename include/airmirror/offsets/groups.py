@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import (
     MEMBERS_ACTIVE,
     Committed,

@@ -17,7 +17,7 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
 from airmirror.topics.names import policy_of
-from airmirror.wire.heartbeats import decode_heartbeat
+from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord
 

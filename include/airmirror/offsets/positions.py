@@ -11,9 +11,8 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
 from airmirror.clusters.protocol.stable import stable_offsets
-from airmirror.clusters.protocol.streams_groups import may_break
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter

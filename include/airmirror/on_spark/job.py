@@ -112,9 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"a directory of expectations of your own; {EXPECTATIONS} by default",
     )
     parser.add_argument(
-        "--no-expectations",
-        action="store_true",
-        help="judge by the engine's own checks alone; what is held stays held",
+        "--no-expectations", action="store_true", help="judge by the engine's own checks alone; what is held stays held"
     )
     parser.add_argument(
         "--ranges",

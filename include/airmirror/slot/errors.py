@@ -87,9 +87,7 @@ class SourceTruncated(PartitionError):
         else:
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
         return f"{self.where}: replication continues at offset {self.position}, but {lost}; " + ways_out(
-            self,
-            ("continue, and record the missing offsets as lost", "--accept-loss"),
-            (BEGINNING, "--start-again"),
+            self, ("continue, and record the missing offsets as lost", "--accept-loss"), (BEGINNING, "--start-again")
         )
 
 

@@ -7,12 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from airmirror.clusters.protocol.log import (
-    EARLIEST,
-    LATEST,
-    offsets_with_patience,
-    read_batches,
-)
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition

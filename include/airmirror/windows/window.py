@@ -26,12 +26,11 @@ from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, w
 from airmirror.windows.mirror import Mirror, check_ends
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of
+from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of, without_stuck
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, committed, window_rows
 from airmirror.windows.standing import standings_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
-from airmirror.windows.targets import without_stuck
 from airmirror.wire.segments import GATE
 
 PRECHECK_SECONDS = 2.0

@@ -20,21 +20,22 @@ from airmirror.wire.fields import (
     BYTES_16,
     INT32,
     INT64,
+    REASON,
     STRING,
     TEXTS,
     UUID_ID,
     Field,
     Fields,
     FieldType,
+    SegmentTopicRecord,
     enumerated,
     fields,
     together,
 )
-from airmirror.wire.kept import REASON, SegmentTopicRecord
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 from airmirror.wire.switches import OfSwitches
 
-VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS, VERSION_WITH_CHECKSUMS = 0, 1, 2, 3
+VERSION = 0
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
@@ -176,22 +177,16 @@ class SegmentRecord(SegmentTopicRecord, OfCopy):
         return not self.copied or self.target_epoch >= 0
 
     def encode_value(self) -> bytes:
-        if self.source_checksum >= 0:
-            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_CHECKSUMS
-            later += self.checksums.encode(self)
-        elif self.target_epoch >= 0:
-            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_EPOCHS
-        elif self.read_ms >= 0:
-            later, version = self.times.encode(self), VERSION_WITH_TIMES
-        else:
-            return super().encode_value()
+        known = (self.read_ms, self.target_epoch, self.source_checksum)
+        version = max((number for number, value in enumerate(known, 1) if value >= 0), default=VERSION)
+        later = b"".join(each.encode(self) for each in self.later_fields(version))
         return struct.pack(">h", version) + self.value_fields.encode(self) + later
 
     @classmethod
     def later_fields(cls, version: int) -> tuple[Fields, ...]:
-        """The fields that a version has after those of version 0."""
-        later = {VERSION_WITH_TIMES: 1, VERSION_WITH_EPOCHS: 2, VERSION_WITH_CHECKSUMS: 3}
-        return (cls.times, cls.epochs, cls.checksums)[: later.get(version, 0)]
+        """The fields that a version has after those of version 0; none of a version that is not known."""
+        later = (cls.times, cls.epochs, cls.checksums)
+        return later[:version] if VERSION < version <= len(later) else ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
 from airmirror.slot.intake import Intake
-from airmirror.windows import fence, targets
+from airmirror.windows import fence, planning
 from airmirror.windows.errors import FenceStuck
 from airmirror.windows.fence import GrantedClaim, Renewal, fence_around
 from airmirror.windows.index import InternalTopics
@@ -85,8 +85,8 @@ def fill(flow: Mirror, start: int) -> None:
 @pytest.fixture
 def short_elections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for an election that does not end."""
-    for module in (attempts, targets):
-        monkeypatch.setattr(module, "LEADER_SECONDS", 0.2)
+    monkeypatch.setattr(attempts, "LEADER_SECONDS", 0.2)
+    monkeypatch.setattr(planning, "ELECTION_SECONDS", 0.2)
 
 
 def errors(result: WindowResult) -> dict[int, str]:

@@ -8,8 +8,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.incidents import ASK
+from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
@@ -16,9 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
-from airmirror.on_airflow.dags.common import TRIGGERING
-from airmirror.on_airflow.dags.incidents import question_of
-from airmirror.on_airflow.dags.links import DataDocsLink
+from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, incident_id, question_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import BY_ERROR
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.spark import Windows
     from airmirror.on_airflow.tasks.window import Received
+
 
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
 ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
@@ -249,3 +249,26 @@ def selection(context: Context) -> Selection:
 def timeout(flow: Flow) -> timedelta:
     """Return the limit of ``replicate_window``: its window, waiting for another one, and the steps before and after."""
     return timedelta(milliseconds=flow.window.longest_ms + flow.window.follow_ms) + timedelta(minutes=8)
+
+
+log = logging.getLogger(__name__)
+
+
+class AskToDecide(TriggerDagRunOperator):
+    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again."""
+
+    template_fields = TRIGGERING
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(skip_when_already_exists=True, **arguments)
+
+    def execute(self, context: Context) -> None:
+        held = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
+        if not held:
+            raise AirflowSkipException("the gate holds nothing")
+        self.trigger_run_id = incident_id(held)
+        self.conf = {"held": held}
+        log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
+        if dag_is_paused(self.trigger_dag_id):
+            log.warning("%s is paused, so that it asks no operator: switch it on.", self.trigger_dag_id)
+        super().execute(context)

@@ -11,7 +11,6 @@ from airflow.utils.types import DagRunType
 
 from airmirror.config import Flow
 from airmirror.config.schedules import CONTINUOUS
-from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.common import id_of, new_dag, tags
 from airmirror.on_airflow.dags.forms import form
@@ -21,6 +20,7 @@ from airmirror.on_airflow.dags.operators import (
     GROUPS,
     IDLE,
     NEXT,
+    AskToDecide,
     EmitCheckpoints,
     EmitOffsetSyncs,
     FlowOperator,

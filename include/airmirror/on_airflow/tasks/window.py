@@ -15,8 +15,8 @@ from airmirror.config import Flow
 from airmirror.flows import claims, rounds
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
-from airmirror.flows.groups import rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
+from airmirror.flows.rounds import rounds_due
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
