@@ -57,8 +57,8 @@ def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
 
 def as_text(audit: Audit) -> str:
     """Both tables, for a log."""
-    tables = ((_OF_PARTITIONS, partitions_table(audit)), (_COLUMNS, buckets_table(audit)))
-    return "\n\n".join(aligned(*each, MOST_ROWS) for each in tables)
+    tables = {_OF_PARTITIONS: partitions_table(audit), _COLUMNS: buckets_table(audit)}
+    return "\n\n".join(aligned(columns, rows, MOST_ROWS) for columns, rows in tables.items())
 
 
 def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:

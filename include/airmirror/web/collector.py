@@ -171,10 +171,15 @@ def _as_group(now: float, row: PartitionMetrics) -> GroupLag:
     """The flow as if it were a consumer group of its source."""
     source, target = row.flow.split("->")
     position, lag = max(0, row.high_watermark - row.lag_records), _lag_ms(row, now)
-    place = {"group": f"airmirror.{source}.{target}", "topic": row.topic, "cluster": source}
-    lag_ms = None if lag is None else round(lag)
     return GroupLag(
-        **place, partition=row.partition, position=position, lag=row.lag_records, lag_ms=lag_ms, time_ms=int(now * 1000)
+        group=f"airmirror.{source}.{target}",
+        topic=row.topic,
+        partition=row.partition,
+        cluster=source,
+        position=position,
+        lag=row.lag_records,
+        lag_ms=None if lag is None else round(lag),
+        time_ms=int(now * 1000),
     )
 
 
