@@ -354,7 +354,7 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
 def test_latencies_of_hours_are_few() -> None:
     late = Latencies({})
     given = [
-        SimpleNamespace(topic="orders", partition=0, source_start=0, copied=1, min_timestamp=0, time_ms=late_ms)
+        SimpleNamespace(key=TopicPartition("orders", 0), source_start=0, copied=1, min_timestamp=0, time_ms=late_ms)
         for late_ms in range(0, 200_000, 7)
     ]
     assert len(list(late.noting(given))) == len(given)  # type: ignore[arg-type]

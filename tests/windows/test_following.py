@@ -364,7 +364,7 @@ def test_how_late_a_window_was() -> None:
     """The oldest record of a transaction counts for all; what was there before the window says nothing."""
 
     class Copied:
-        topic, partition = "orders", 0
+        key = TopicPartition("orders", 0)
 
         def __init__(self, start: int, copied: int, late_ms: int) -> None:
             self.source_start, self.copied, self.min_timestamp, self.time_ms = start, copied, 1_000, 1_000 + late_ms
@@ -389,7 +389,7 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(following, "judge_unverified", judge)
     granted, mirrored = Mock(), Mock()
     granted.journal.flow.window.follow_ms = 60_000
-    mirrored.index.unverified.return_value = [Mock(topic="orders", partition=1)]
+    mirrored.index.unverified.return_value = [Mock(key=TopicPartition("orders", 1))]
     holds = {("orders", 1): Mock()} if is_held else {}
     meanwhile = FollowLoop(granted, Follow(gate=None), [])
     meanwhile._judge(mirrored, granted, State(holds=holds))
