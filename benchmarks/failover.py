@@ -27,8 +27,8 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
@@ -41,8 +41,8 @@ from airmirror.runbooks.run import run
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
-from airmirror.windows.verify import no_objection
-from airmirror.windows.window import run_window
+from airmirror.windows.judging import no_objection
+from airmirror.windows.window import WindowOrder, run_window
 from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
@@ -121,7 +121,9 @@ def fill(opened: Opened, topics: Sequence[str], partitions: int, groups: int) ->
             for partition in range(partitions):
                 producer.produce(topic, value=b"%d" % number, partition=partition)
         producer.flush()
-    run_window(opened.flow, opened.ledger, prepare(opened).topics, at_once, window=uuid.uuid4().hex, slots=lambda: 2)
+    run_window(
+        opened.flow, opened.ledger, prepare(opened).topics, at_once, WindowOrder(uuid.uuid4().hex, slots=lambda: 2)
+    )
     offsets = {
         f"bench-{number}": {
             TopicPartition(topics[(number + step) % len(topics)], partition): Committed(RECORDS // 2 + number % 100)
@@ -151,9 +153,7 @@ def follow(config: Path, directory: Path) -> None:
             opened.ledger,
             topics,
             at_once,
-            window=uuid.uuid4().hex,
-            slots=lambda: 2,
-            following=Follow(no_objection),
+            WindowOrder(uuid.uuid4().hex, slots=lambda: 2, following=Follow(no_objection)),
         )
 
 

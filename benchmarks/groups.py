@@ -20,13 +20,13 @@ from rich.console import Console
 
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, open_flow, prepare
+from airmirror.flows.rounds import checkpoints_round, group_offsets_round
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from benchmarks import sections
 from benchmarks.data import create_topic
 from benchmarks.report import Grid
@@ -72,8 +72,7 @@ def main() -> None:
                         opened.ledger,
                         prepare(opened).topics,
                         in_this_process,
-                        window=uuid.uuid4().hex,
-                        slots=lambda: 1,
+                        WindowOrder(uuid.uuid4().hex, slots=lambda: 1),
                     )
                 grid = measure(opened, chosen.groups, chosen.partitions)
     finally:

@@ -121,7 +121,7 @@ def main() -> None:
     ]
     measure(
         f"load {len(progress)} records of progress",
-        lambda: flow.load_progress(PROGRESS, TOPIC_ID, progress, {0: len(progress)}, "east"),
+        lambda: flow.load_progress(PROGRESS, TOPIC_ID, progress, {0: len(progress)}, cluster="east"),
     )
     measure("scanned", lambda: flow.scanned(SEGMENTS, TOPIC_ID))
     measure("progress", flow.progress)

@@ -21,7 +21,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
 from airmirror.local import LOCAL
 from airmirror.naming import segment_topic
 from airmirror.offsets.pruning import prune_segments
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from benchmarks import sections
 from benchmarks.data import create_topic
@@ -115,8 +115,7 @@ def run(opened: Opened, east: Broker, partitions: int) -> None:
         opened.ledger,
         prepare(opened).topics,
         in_this_process,
-        window=f"scheduled__{uuid.uuid4().hex[:14]}",
-        slots=lambda: 2,
+        WindowOrder(f"scheduled__{uuid.uuid4().hex[:14]}", slots=lambda: 2),
     )
     if not result.is_verified or len(result.rows) != partitions:
         raise RuntimeError(f"a window of {len(result.rows)} partitions was not verified")

@@ -30,6 +30,7 @@ from airmirror.flows.prepare import open_flow, prepare
 from airmirror.local import LOCAL
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.window import WindowOrder
 from airmirror.windows.window import run_window as run_in_this_process
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
 from airmirror_local.spark_connect import start_connect_server
@@ -177,8 +178,7 @@ def many_windows(
                 opened.ledger,
                 prepare(opened).topics,
                 in_this_process,
-                window=f"w{number}",
-                slots=lambda: 2,
+                WindowOrder(f"w{number}", slots=lambda: 2),
             )
         if not result.is_verified or result.copied != len(topics) * RECORDS_A_WINDOW:
             raise RuntimeError(f"window {number}: {result}")
@@ -233,9 +233,7 @@ def a_window_that_follows(
                     opened.ledger,
                     prepared.topics,
                     lambda slots: [each for results in pool.map(run_slot, slots) for each in results],
-                    window="followed",
-                    slots=lambda: 2,
-                    following=following,
+                    WindowOrder("followed", slots=lambda: 2, following=following),
                 )
             finally:
                 ended.set()

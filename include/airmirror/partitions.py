@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class TopicPartition(NamedTuple):
@@ -14,6 +14,34 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class _Placed(Protocol):
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+class _Copied(_Placed, Protocol):
+    @property
+    def remote_topic(self) -> str: ...
+
+
+class OfPartition:
+    """The mixin of what is of one partition: by its ``topic`` and ``partition``."""
+
+    @property
+    def key(self: _Placed) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class OfCopy(OfPartition):
+    """The mixin of what is of one partition and its copy: by its ``remote_topic``, too."""
+
+    @property
+    def remote(self: _Copied) -> TopicPartition:
+        return TopicPartition(self.remote_topic, self.partition)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import open_flow, prepare
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from support.forked import processes
 
 ATTEMPTS = 4  # of a slot, as Spark's
@@ -131,16 +131,14 @@ def _run(task: Task) -> Ended:
         if task.spark_url is not None:
             from airmirror.on_spark.windows import run
 
-            result = run(prepared, task.spark_url, task.window, following=following)
+            result = run(prepared, task.spark_url, WindowOrder(task.window, following=following))
         else:
             result = run_window(
                 opened.flow,
                 opened.ledger,
                 prepared.topics,
                 lambda slots: _execute(task, slots),
-                window=task.window,
-                slots=lambda: task.slots,
-                following=following,
+                WindowOrder(task.window, slots=lambda: task.slots, following=following),
             )
         errors = tuple(row.error for row in result.rows if row.error is not None)
         return Ended(
@@ -211,13 +209,13 @@ def _present(directory: Path, role: str) -> Path:
 def _tune(tuning: dict[str, float], role: str) -> None:
     """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says; the clock of the role's machine."""
     from airmirror.slot import outbox, source
-    from airmirror.windows import fence, renewal
+    from airmirror.windows import fence
 
     if skew := tuning.get(f"{role}_skew"):
         right = time.time
         time.time = lambda: right() + skew
     fence.LEASE_MS = 3000
-    renewal.RENEW_SECONDS = 1.0
+    fence.RENEW_SECONDS = 1.0
     source.FETCH_BYTES = int(tuning["fetch_bytes"])
     source.LEAST_PARTITION_BYTES = min(source.LEAST_PARTITION_BYTES, int(tuning["fetch_bytes"]))
     source.ANSWER_SECONDS = tuning["answer_seconds"]

@@ -14,9 +14,9 @@ from airmirror.cli.tables import show as print_all
 from airmirror.config import UnknownFlow
 from airmirror.on_spark import windows as spark_windows
 from airmirror.topics.sync import SyncReport
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.results import Row, WindowResult
-from airmirror.windows.verify import Verdict
+from airmirror.windows.window import WindowOrder
 from support.large import made
 
 
@@ -39,5 +39,5 @@ def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pyt
     monkeypatch.setattr(spark_windows, "following_of", lambda *_, **__: None)
     monkeypatch.setattr(spark_windows, "judge_flow", lambda *_, **__: (Judged((), verdicts), None))
     monkeypatch.setattr(spark_windows, "with_verdicts", lambda result, *_: result)
-    judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, "w", None)  # type: ignore[arg-type]
+    judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, WindowOrder("w"), None)  # type: ignore[arg-type]
     assert judged.earlier == 1_500

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.streams_groups import may_break
+from airmirror.clusters.protocol.groups import may_break
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
 from airmirror.config import Configuration, ConfigurationError, parse, properties, resolve, translated
-from airmirror.config.foreign import render, tree, writing
+from airmirror.config.foreign import tree
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
@@ -285,7 +285,7 @@ def test_a_text_that_is_nothing_of_the_kind(text: str, reason: str) -> None:
 def test_no_key_begins_a_line_of_the_file() -> None:
     key = "header.converter.x\nreplication.policy.class=evil"
     settings = (Setting(key, "y", None), Setting("a->b.topics", "z", None))
-    written = render(settings, "mirror.json", {})
+    written = properties.render(settings, "mirror.json", {})
     assert {each.key: each.value for each in properties.settings(written, "f")} == {key: "y", "a->b.topics": "z"}
     assert "\na->b.topics = z\n" in written
 
@@ -439,11 +439,13 @@ def test_secrets_are_masked_and_need_not_be_there_to_translate(tmp_path: Path) -
 
 @given(st.text(), st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1))
 def test_whatever_a_value_holds_is_written_as_that_value(value: str, remark: str) -> None:
-    text = render([Setting("a", value, 1), Setting("b", "x", 2)], "a\nb = evil", {"a": f"{remark}\nb = evil"})
+    text = properties.render(
+        [Setting("a", value, 1), Setting("b", "x", 2)], "a\nb = evil", {"a": f"{remark}\nb = evil"}
+    )
     import javaproperties
 
     assert javaproperties.loads(text) == {"a": value, "b": "x"}
-    assert writing._value("a:b=c\\:") == "a:b=c\\\\:"
+    assert properties._value("a:b=c\\:") == "a:b=c\\\\:"
 
 
 def test_a_translation_follows_no_reference_to_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

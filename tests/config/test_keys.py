@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.admin.client_settings import explain_clients
+from airmirror.cli.clients import explain_clients
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.config import Cluster, explain
 from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, PREFIXES, ROLES, KeyType, Use

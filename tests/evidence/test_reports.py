@@ -24,11 +24,10 @@ from airmirror.cli.main import app
 from airmirror.report import check as checking
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.check import check
-from airmirror.report.document import Document, Finding
+from airmirror.report.document import Document, Finding, titled
 from airmirror.report.errors import BadKey, NoReport, ReportNotWritten
 from airmirror.report.files import signature_of, write_document, write_evidence
 from airmirror.report.page import embedded_json
-from airmirror.report.sections import titled
 from airmirror.report.signing import Signer, public_key, signer
 from support.examples import examples
 

@@ -19,7 +19,7 @@ from airmirror.runbooks.failback import reopening, steps
 from airmirror.runbooks.failback.differing import ReturnDiffers
 from airmirror.runbooks.failback.shown import shown_outcome
 from airmirror.runbooks.failback.steps import is_done
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.segments import Segment
 from support.disks import alter_value
@@ -115,9 +115,7 @@ def test_what_crossed_and_was_never_proven_returns_when_a_person_accepts_it(side
         both.there.ledger,
         prepared.topics,
         in_this_process,
-        window="w1",
-        slots=lambda: 1,
-        advance=False,
+        WindowOrder("w1", slots=lambda: 1, advance=False),
     )
     assert alter_value(both.west, both.remote, 0, b"v4") == b"w4"
     not_judged, _, _ = fail_over(without_source(both.there), DISASTER)

@@ -45,7 +45,7 @@ from airmirror.windows.errors import ReturnOver
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.resets import Choice, ResetNotPossible
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE, Change
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, start_broker
@@ -381,7 +381,7 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
         for change in (Change.END, Change.FINISH):
             commit_change(granted, change, (), reason="by force", by="ada")
     late = run_window(
-        before.opened.flow, both.back.ledger, before.topics, in_this_process, window="slept", slots=lambda: 1
+        before.opened.flow, both.back.ledger, before.topics, in_this_process, WindowOrder("slept", slots=lambda: 1)
     )
     assert {type(row.error) for row in late.rows} == {ReturnOver}, "it had looked at topics before"
     assert prepare(both.back).topics == {}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airmirror.flows.closing import owners_now, reopen
+from airmirror.flows.opening import ReturnNotFinished
 from airmirror.flows.prepare import prepare
-from airmirror.flows.returned import ReturnNotFinished
 from airmirror.flows.verification import compare_all
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback import steps

@@ -15,9 +15,9 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import closing
 from airmirror.flows.closing import owners_now, reopen
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving
@@ -31,7 +31,7 @@ from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, Sou
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.runbooks.moving import GroupsActive, SegmentWriter
 from airmirror.windows.errors import FlowBusy, FlowClosed
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
@@ -131,9 +131,12 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     windowed(flow)
     produce(east, flow.topic, numbered(10, 30), partition=0)
     run_window(
-        flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="dies", slots=lambda: 1,
-        advance=False,
-    )  # fmt: skip
+        flow.flow,
+        flow.opened.ledger,
+        prepare(flow.opened).topics,
+        in_this_process,
+        WindowOrder("dies", slots=lambda: 1, advance=False),
+    )
     produce(east, flow.topic, numbered(7, 40), partition=0)  # nobody has seen these
     with pytest.raises(SourceAnswers):
         fail_over(flow.opened, DISASTER)
@@ -176,9 +179,12 @@ def test_groups_stay_before_what_is_not_proven(
     for begin in (0, 10, 20):
         produce(east, flow.topic, numbered(10, begin), partition=0)
         run_window(
-            flow.flow, flow.opened.ledger, topics, in_this_process, window=f"w{begin}", slots=lambda: 1,
-            advance=begin == 0,
-        )  # fmt: skip
+            flow.flow,
+            flow.opened.ledger,
+            topics,
+            in_this_process,
+            WindowOrder(f"w{begin}", slots=lambda: 1, advance=begin == 0),
+        )
     commit(east, group, {(flow.topic, 0): 30})
     checkpoints_round(flow.opened, "checkpoints")
     second = flow.opened.ledger.unverified()[0]
@@ -335,7 +341,9 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     commit(west, group, {(flow.remote_topic, 0): 4})
     produce(east, flow.topic, numbered(10, 30), partition=0)
     topics = prepare(flow.opened).topics
-    run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="dies", slots=lambda: 1, advance=False)
+    run_window(
+        flow.flow, flow.opened.ledger, topics, in_this_process, WindowOrder("dies", slots=lambda: 1, advance=False)
+    )
     before = read_all(west, flow.remote_topic)[0]
 
     for module, name in (

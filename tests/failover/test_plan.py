@@ -15,16 +15,16 @@ from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 from airmirror.runbooks.failover.shown import headline, shown_plan
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, in_this_process, mirror
@@ -187,7 +187,11 @@ def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, 
     produce(east, flow.topic, records(10), partition=0)
     prepared = prepare(flow.opened)
     run_window(
-        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w1", slots=lambda: 1, advance=False
+        flow.flow,
+        flow.opened.ledger,
+        prepared.topics,
+        in_this_process,
+        WindowOrder("w1", slots=lambda: 1, advance=False),
     )
     plan = failover_plan(flow.opened)
     assert [(point.unverified, point.missing) for point in plan.partitions] == [(10, 10)]

@@ -13,7 +13,7 @@ from airmirror.offsets.syncs import place_of_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, admin, create_topic, delete_topic, produce, read_all
@@ -31,7 +31,11 @@ def window(mirror: Mirror, name: str, until: dict[int, int] | None = None) -> Wi
     prepared = prepare(mirror.opened)
     ends = None if until is None else {TopicPartition(mirror.topic, number): end for number, end in until.items()}
     return run_window(
-        mirror.flow, mirror.opened.ledger, prepared.topics, in_this_process, window=name, slots=lambda: 2, until=ends
+        mirror.flow,
+        mirror.opened.ledger,
+        prepared.topics,
+        in_this_process,
+        WindowOrder(name, slots=lambda: 2, until=ends),
     )
 
 

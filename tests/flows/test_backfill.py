@@ -16,7 +16,7 @@ from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Execute
+from airmirror.windows.window import Execute, WindowOrder
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, create_topic, end_offsets, produce, read_all
@@ -60,7 +60,7 @@ def fill(
     flow: Mirror, first: int, end: int, execute: Execute = in_this_process, name: str = "b"
 ) -> WindowResult | None:
     """Of hours ``first`` until before ``end``."""
-    return backfill(flow.opened, hours(flow, first, end), execute, lambda: 2, window=f"{name}-{first}")
+    return backfill(flow.opened, hours(flow, first, end), execute, WindowOrder(f"{name}-{first}", slots=lambda: 2))
 
 
 def beside(flow: Mirror) -> Opened:
@@ -130,7 +130,7 @@ def test_it_and_the_flow_never_write_at_once(east: Broker, west: Broker, tmp_pat
 
     def backfilling(slots: Sequence[Slot]) -> list[SlotResult]:
         with pytest.raises(FlowBusy):
-            backfill(flow.opened, [Range(flow.topic, 0, 0, 151)], in_this_process, lambda: 1, window="late")
+            backfill(flow.opened, [Range(flow.topic, 0, 0, 151)], in_this_process, WindowOrder("late"))
         return in_this_process(slots)
 
     assert flow.run(backfilling).copied == 5

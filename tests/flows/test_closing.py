@@ -14,18 +14,18 @@ import pytest
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.closing import NoSuchTopic, NotClosed, close, owners_now, reopen
-from airmirror.flows.groups import group_offsets_round
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
 from airmirror.flows.prepare import Opened, prepare, read_again
 from airmirror.flows.reset import Choice, ResetOrder, carry_out
+from airmirror.flows.rounds import group_offsets_round
 from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.windows import driver, fence, renewal
+from airmirror.windows import driver, fence
 from airmirror.windows.errors import FlowBusy, FlowClosed, TopicClosed
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
@@ -64,7 +64,11 @@ def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: 
     for opened in (flow.opened, with_new_ledger(flow, tmp_path)):  # who has prepared before, or looks at nothing
         with pytest.raises(FlowClosed):
             run_window(
-                opened.flow, opened.ledger, prepared.topics, nothing_runs, window="late", slots=lambda: 1, advance=False
+                opened.flow,
+                opened.ledger,
+                prepared.topics,
+                nothing_runs,
+                WindowOrder("late", slots=lambda: 1, advance=False),
             )
     again = ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
     with pytest.raises(FlowClosed):
@@ -117,7 +121,7 @@ def test_who_slept_before_he_wrote_closes_nothing(
 ) -> None:
     """His lease is over when he has looked at his claim: a window copies on, and its fence has ended what he would write."""
     monkeypatch.setattr(fence, "LEASE_MS", 1_000)
-    monkeypatch.setattr(renewal, "RENEW_SECONDS", 1_000.0)
+    monkeypatch.setattr(fence, "RENEW_SECONDS", 1_000.0)
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(10), partition=0)
     assert flow.run().is_verified
@@ -157,7 +161,11 @@ def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_
     for topic in (flow.topic, other):
         produce(east, topic, numbered(10, 10), partition=0)
     late = run_window(
-        flow.flow, flow.opened.ledger, before.topics, in_this_process, window="late", slots=lambda: 1, advance=False
+        flow.flow,
+        flow.opened.ledger,
+        before.topics,
+        in_this_process,
+        WindowOrder("late", slots=lambda: 1, advance=False),
     )
     assert [type(row.error) for row in late.rows if row.topic == other] == [TopicClosed]
     assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others go on"

@@ -15,10 +15,9 @@ from airmirror.flows.reset import ResetOrder, consider
 from airmirror.flows.verification import compare_all
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Judged, no_objection
 from airmirror.windows.resets import Choice
-from airmirror.windows.verify import no_objection
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -44,7 +43,11 @@ def read(flow: Mirror) -> dict[int, list[Record]]:
 def not_judged(flow: Mirror, window: str) -> None:
     prepared = prepare(flow.opened)
     run_window(
-        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, advance=False
+        flow.flow,
+        flow.opened.ledger,
+        prepared.topics,
+        in_this_process,
+        WindowOrder(window, slots=lambda: 2, advance=False),
     )
 
 

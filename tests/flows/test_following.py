@@ -13,9 +13,8 @@ import pytest
 from airmirror.flows import following
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
-from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS
 from airmirror.flows.prepare import Opened
-from airmirror.flows.rounds import OFFSET_SYNCS
+from airmirror.flows.rounds import CHECKPOINTS, GROUP_OFFSETS, OFFSET_SYNCS
 from airmirror.ledger.metrics import SEEN
 from airmirror.ledger.recovery import complete_ms
 from airmirror.offsets.checkpoints import emit_checkpoints

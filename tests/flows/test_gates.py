@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from airmirror.flows.prepare import prepare
 from airmirror.on_spark import windows as spark_windows
 from airmirror.on_spark.windows import RunWindow, run_judged
 from airmirror.windows.errors import GateFailed, PartitionHeld, utc
-from airmirror.windows.verify import ENGINE_ALONE
-from airmirror.windows.window import run_window
+from airmirror.windows.judging import ENGINE_ALONE
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.segments import GATE
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -31,11 +32,9 @@ expectations:
 
 @pytest.fixture(autouse=True)
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
+    def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
         opened = prepared.opened
-        return run_window(
-            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, **how
-        )
+        return run_window(opened.flow, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 2))
 
     monkeypatch.setattr(spark_windows, "run", run)
 
@@ -57,7 +56,7 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
 
 
 def window(flow: Mirror, by: Expectations) -> RunWindow:
-    return run_judged(prepare(flow.opened), None, f"w-{uuid.uuid4().hex[:6]}", by)
+    return run_judged(prepare(flow.opened), None, WindowOrder(f"w-{uuid.uuid4().hex[:6]}"), by)
 
 
 def verified(flow: Mirror) -> dict[int, int]:

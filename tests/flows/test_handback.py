@@ -12,8 +12,8 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
-from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_progress
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -39,7 +39,8 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     assert written == found and not [each.error for each in rounds if each.error]
     with Routes(flow.flow.target, "test") as target:
         target.refresh([])
-        assert read_offsets(target, flow.flow, topic) == {(flow.topic, 0): 9, (flow.topic, 2): 19}
+        kept = read_progress(target, flow.flow, topic, NAME)
+        assert {key: each.offset for key, each in kept.items()} == {(flow.topic, 0): 9, (flow.topic, 2): 19}
     keys = {record.key for records in read_all(west, topic).values() for record in records}
     assert keys == {source_offset_key(flow.flow.source.alias, flow.topic, number, NAME) for number in (0, 2)}
     partition = {"cluster": flow.flow.source.alias, "partition": 2, "topic": flow.topic}
@@ -64,7 +65,7 @@ def test_what_no_gate_has_judged_is_not_handed_back(east: Broker, west: Broker, 
     produce(east, flow.topic, [Record(b"more")], partition=0)
     prepared = prepare(flow.opened)
     ledger = flow.opened.ledger
-    run_window(flow.flow, ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False)
+    run_window(flow.flow, ledger, prepared.topics, in_this_process, WindowOrder("w", slots=lambda: 1, advance=False))
     with pytest.raises(HandbackRefused) as caught:
         positions(flow.opened)
     assert caught.value.reasons == (f"{flow.topic}-0: offsets 10 to 10 are not verified",)

@@ -19,7 +19,7 @@ from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks.decide import Answer, NotNamed, ask, carry_out
 from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.segments import GATE, Action, Hold
 from airmirror_local.brokers import Broker
 from flows.test_gates import SUITE
@@ -41,9 +41,7 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
         found.opened.ledger,
         prepare(found.opened).topics,
         in_this_process,
-        window="w",
-        slots=lambda: 2,
-        advance=False,
+        WindowOrder("w", slots=lambda: 2, advance=False),
     )
     judge_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
     return found
@@ -150,8 +148,7 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
 def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
     from airmirror.on_airflow.tasks.telling import MOST_NAMED, not_verified
     from airmirror.windows.errors import GateFailed
-    from airmirror.windows.judging import Judged
-    from airmirror.windows.verify import Verdict
+    from airmirror.windows.judging import Judged, Verdict
 
     def failed(partition: int, reason: str = "too many (suite {} mine)", held: Hold | None = None) -> Verdict:
         error = GateFailed(cluster="east", topic="orders", partition=partition, first=10, last=19, reason=reason)

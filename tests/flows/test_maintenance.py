@@ -51,7 +51,7 @@ def test_old_verified_segments_and_pages_are_forgotten(east: Broker, west: Broke
 
 def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path) -> None:
     from airmirror.flows.prepare import prepare
-    from airmirror.windows.window import run_window
+    from airmirror.windows.window import WindowOrder, run_window
     from support.flows import in_this_process
 
     flow = mirror(east, west, tmp_path)
@@ -63,9 +63,7 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
             flow.opened.ledger,
             prepared.topics,
             in_this_process,
-            window=f"w{round}",
-            slots=lambda: 1,
-            advance=False,
+            WindowOrder(f"w{round}", slots=lambda: 1, advance=False),
         )
     later = int(time.time() * 1000) + 100 * DAY_MS
     assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0

@@ -17,8 +17,8 @@ from airmirror.naming import segment_topic
 from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import TargetDiffers, Unaccounted
-from airmirror.windows.verify import no_objection
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.judging import no_objection
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.segments import SegmentRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -125,9 +125,7 @@ def not_judged(flow: Mirror, window: str = "w") -> None:
         flow.opened.ledger,
         prepare(flow.opened).topics,
         in_this_process,
-        window=window,
-        slots=lambda: 1,
-        advance=False,
+        WindowOrder(window, slots=lambda: 1, advance=False),
     )
 
 

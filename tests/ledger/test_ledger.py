@@ -167,7 +167,7 @@ def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
             entry(4, 1, None),
             Entry(3, 5, 0, b"{", b""),
         ]
-        ledger.load_progress(PROGRESS, ID, given, {3: 6}, "east")
+        ledger.load_progress(PROGRESS, ID, given, {3: 6}, cluster="east")
         assert ledger.progress() == {("orders", 0): 9}
         assert ledger.malformed == 1 and ledger.scanned(PROGRESS, ID) == {3: 6}
 
@@ -175,7 +175,7 @@ def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
 def test_a_topic_that_was_made_anew_begins_empty(ledger_url: str) -> None:
     with opened(ledger_url) as ledger:
         load(ledger, STREAM)
-        ledger.load_progress(PROGRESS, ID, [], {0: 1}, "east")
+        ledger.load_progress(PROGRESS, ID, [], {0: 1}, cluster="east")
         assert ledger.scanned(TOPIC, OTHER) == {}
         assert ledger.last_segments() == {} and ledger.claims() == [] and list(ledger.segments("orders", 0)) == []
         assert ledger.scanned(PROGRESS, ID) == {0: 1}

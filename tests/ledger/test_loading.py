@@ -19,7 +19,7 @@ from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, table
 from airmirror.ledger.database import reading
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.windows.committed import committed
+from airmirror.windows.results import committed
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, SegmentRecord
 from support.examples import examples
@@ -261,15 +261,15 @@ def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledge
         1, 0, 0, source_offset_key("east", "orders", 0, "east->west.MirrorSourceConnector"), source_offset_value(9)
     )
     ours = Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(29))
-    flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, "east")
+    flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, cluster="east")
     assert flow.state().positions == {("orders", 0): 10}
     load(flow, [written(0, segment(10, 30))])
     assert flow.state().progress == {}, "it is older, and no contradiction"
-    flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, "east")
+    flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, cluster="east")
     assert flow.state().progress == {("orders", 0): 29}
     rebuilt = ledger.flow("b->west")
-    rebuilt.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, "east")
-    rebuilt.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, "east")
+    rebuilt.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, cluster="east")
+    rebuilt.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, cluster="east")
     assert rebuilt.progress() == flow.progress() == {("orders", 0): 29}
 
 
@@ -282,7 +282,7 @@ def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:
     assert faster.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
     for flow, offsets in ((faster, range(9)), (slower, range(3))):
         entries = [Entry(3, n, 0, source_offset_key("east", "orders", 0), source_offset_value(n)) for n in offsets]
-        flow.load_progress(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, "east", {3: 0})
+        flow.load_progress(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, {3: 0}, cluster="east")
     assert faster.progress() == {("orders", 0): 8} and faster.scanned(PROGRESS, TOPIC_ID) == {3: 9}
 
 
@@ -313,7 +313,7 @@ def test_unusual_names(ledger: Ledger, name: str) -> None:
         ],
     )
     load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
-    flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, "east")
+    flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, cluster="east")
     assert flow.last_segments() == {(name, 0): record} and list(flow.segments(name, 0)) == [record]
     assert list(flow.of_window(name)) == [record] and [row.window for row in flow.windows()] == [name]
     assert flow.progress() == {(name, 3): 2**63 - 1} and [claim.window for _, _, claim in flow.claims()] == [name]
@@ -340,7 +340,7 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
         Entry(0, 2, 0, source_offset_key("east", "a\0b", 0), source_offset_value(1)),
         Entry(0, 3, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
     ]
-    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, "east")
+    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, cluster="east")
     assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
 
 

@@ -13,7 +13,7 @@ from airmirror.clusters.admin.creation import TopicCreationRefused
 from airmirror.config import Flow, parse
 from airmirror.config.pairs import heartbeat_flow
 from airmirror.offsets.heartbeats import emit_heartbeat
-from airmirror.wire.heartbeats import decode_heartbeat
+from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupLag, Ledger
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit
@@ -74,8 +74,13 @@ def test_what_a_group_would_read_again(east: Broker, west: Broker, tmp_path: Pat
     produce(east, flow.topic, records(100), records_per_batch=10)
     flow.run()
     produce(east, flow.topic, records(100, 100), records_per_batch=10)
-    run_window(flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="unjudged",
-               slots=lambda: 1, advance=False)  # fmt: skip
+    run_window(
+        flow.flow,
+        flow.opened.ledger,
+        prepare(flow.opened).topics,
+        in_this_process,
+        WindowOrder("unjudged", slots=lambda: 1, advance=False),
+    )
     for position, again, first in ((60, 0, None), (150, 50, FIRST + 100_000)):
         commit(east, group, {(flow.topic, 0): position})
         row = lags(flow, group)[group]

@@ -11,7 +11,7 @@ import pytest
 from airmirror.flows.measure import measure_latency
 from airmirror.flows.status import flow_status
 from airmirror.offsets.latency import Latency, measure
-from airmirror.wire.heartbeats import Heartbeat
+from airmirror.wire.mirrormaker import Heartbeat
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.heartbeats import east, heartbeats_deleted, west

@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition as Partition
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
-from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
+from airmirror.flows.rounds import prune_round
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import delete_segments, prune_segments
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
@@ -24,7 +24,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.resets import Choice
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.ledgers import segment
@@ -128,7 +128,7 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
         produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
         topics = prepare(flow.opened).topics
         run_window(
-            flow.flow, ledger, topics, in_this_process, window=f"w{number}", slots=lambda: 1, advance=number == 0
+            flow.flow, ledger, topics, in_this_process, WindowOrder(f"w{number}", slots=lambda: 1, advance=number == 0)
         )
 
     def starts() -> list[int]:

@@ -152,7 +152,7 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
     """Airflow's; a driver in a cluster does not have its suites."""
     flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=SETTINGS)
     found: list[Any] = []
-    monkeypatch.setattr(job, "run", lambda *_, **how: found.append(how["following"]))
+    monkeypatch.setattr(job, "run", lambda _prepared, _spark, order: found.append(order.following))
     monkeypatch.delenv("AIRMIRROR_EXPECTATIONS", raising=False)
     needed = ["--config", "c", "--flow", flow.flow.name, "--window", "w", "--no-advance"]
     for more in ([], ["--expectations", str(tmp_path)], ["--expectations", str(tmp_path), "--no-expectations"]):

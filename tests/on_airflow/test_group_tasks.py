@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import parse
-from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, rounds_due
+from airmirror.flows.rounds import CHECKPOINTS, GROUP_OFFSETS, rounds_due
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import Deployment

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from airmirror.wire.heartbeats import decode_heartbeat
+from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow, AirflowUnderTest
 from support.heartbeats import heartbeats_deleted

@@ -23,11 +23,10 @@ from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
-from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.audit import CompareRange, audit_dag, places
-from airmirror.on_airflow.dags.incidents import incident_id
+from airmirror.on_airflow.dags.common import incident_id
 from airmirror.on_airflow.dags.maintenance import Prune
-from airmirror.on_airflow.dags.operators import Idle
+from airmirror.on_airflow.dags.operators import AskToDecide, Idle
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import ACCEPT_LOSS
@@ -184,7 +183,7 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/mirror/")
-    monkeypatch.setattr("airmirror.on_airflow.dags.asking.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
+    monkeypatch.setattr("airmirror.on_airflow.dags.operators.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
     ask = AskToDecide(task_id="ask_to_decide", trigger_dag_id="decide.a.b")
     held = [["orders", 0, 49]]
     with caplog.at_level(logging.INFO), pytest.raises(DagRunTriggerException):  # as Airflow starts runs
@@ -264,11 +263,9 @@ def test_an_audit_replicates_its_range_and_no_more(
     for partition in (0, 1):
         produce(east, flow.topic, [Record(b"v%d" % n) for n in range(20)], partition=partition)
 
-    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
+    def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
         mine = prepared.opened
-        return run_window(
-            mine.flow, mine.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1, **how
-        )
+        return run_window(mine.flow, mine.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 1))
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))

@@ -10,11 +10,10 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
-from airmirror.on_spark import secret
+from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, _failure
 from airmirror.on_spark.library import ALTERED
-from airmirror.on_spark.secret import session_id
-from airmirror.on_spark.sessions import SparkRefused, connect, in_session
+from airmirror.on_spark.sessions import SparkRefused, connect, in_session, session_id
 from airmirror.on_spark.tasks import MissingPackage
 from support.flows import a_flow
 
@@ -63,10 +62,10 @@ def test_a_url_that_makes_no_sense_is_told_without_its_token() -> None:
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(secret.VARIABLE, raising=False)
-    secret._secret.cache_clear()
-    yield tmp_path / "airmirror" / secret.FILE
-    secret._secret.cache_clear()
+    monkeypatch.delenv(sessions.SECRET_VARIABLE, raising=False)
+    sessions._secret.cache_clear()
+    yield tmp_path / "airmirror" / sessions.SECRET_FILE
+    sessions._secret.cache_clear()
 
 
 def test_nobody_else_can_name_a_session(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +74,14 @@ def test_nobody_else_can_name_a_session(own: Path, monkeypatch: pytest.MonkeyPat
     assert len(ids) == 5 and all(each.version == 4 for each in ids)
     assert uuid5(NAMESPACE_URL, "airmirror|east->west|library|0") not in ids
     assert own.stat().st_mode & 0o777 == 0o600 and own.read_bytes() not in b"\0" * 32
-    secret._secret.cache_clear()  # another process of the user
+    sessions._secret.cache_clear()  # another process of the user
     assert session_id(flow, "library", 0) in ids
     own.write_bytes(b"of another deployment")
-    secret._secret.cache_clear()
+    sessions._secret.cache_clear()
     assert session_id(flow, "library", 0) not in ids
-    monkeypatch.setenv(secret.VARIABLE, "one")
+    monkeypatch.setenv(sessions.SECRET_VARIABLE, "one")
     one = session_id(flow, "library", 0)
-    monkeypatch.setenv(secret.VARIABLE, "two")
+    monkeypatch.setenv(sessions.SECRET_VARIABLE, "two")
     assert one not in ids and session_id(flow, "library", 0) not in {one, *ids}
 
 

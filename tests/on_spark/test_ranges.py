@@ -27,11 +27,11 @@ def test_an_application_replicates_up_to_the_ends_in_as_many_windows_as_it_takes
         produce(east, flow.topic, records, partition=partition, records_per_batch=5)
     names: list[str] = []
 
-    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
-        names.append(window)
+    def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
+        names.append(order.window)
         opened = prepared.opened
         short = replace(opened.flow, window=replace(opened.flow.window, max_bytes=60_000))
-        return run_window(short, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1, **how)
+        return run_window(short, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 1))
 
     monkeypatch.setattr(on_ranges, "run", run)
     ranges = tmp_path / "ranges.json"

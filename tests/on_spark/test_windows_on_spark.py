@@ -23,7 +23,7 @@ from airmirror.on_spark.library import digest
 from airmirror.on_spark.sessions import close, connect, parallelism
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
-from airmirror.windows.verify import no_objection
+from airmirror.windows.judging import no_objection
 from airmirror_local.brokers import Broker
 from airmirror_local.spark_connect import TOKEN, ConnectServer, start_connect_server
 from support.flows import Mirror, a_flow, mirror

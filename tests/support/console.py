@@ -153,7 +153,7 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
     ]
     load(own, entries(*records))
     progress = Entry(0, 0, 0, source_offset_key("east", "orders", 1), source_offset_value(49))
-    own.load_progress(PROGRESS, TOPIC_ID, [progress], {0: 1}, "east")
+    own.load_progress(PROGRESS, TOPIC_ID, [progress], {0: 1}, cluster="east")
     own.count_verified()
     own.note_standings(
         [

@@ -14,7 +14,7 @@ import zstandard
 from kafka.codec import gzip_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from airmirror.wire import checkpoints, heartbeats, mirrormaker, requests, segments
+from airmirror.wire import checkpoints, mirrormaker, requests, segments
 from airmirror.wire.batches import build, control_type, parse
 from airmirror.wire.codecs import compress, decompress, decompress_into, decompress_lz4_of_format_0
 from airmirror.wire.headers import with_headers
@@ -356,7 +356,7 @@ def _checkpoint_keys() -> Iterator[bytes]:
 
 
 def _heartbeats() -> Iterator[bytes]:
-    each = heartbeats.Heartbeat("east", "west", 10**12)
+    each = mirrormaker.Heartbeat("east", "west", 10**12)
     yield _pair(each.encode_key(), each.encode_value())
 
 
@@ -401,6 +401,6 @@ DECODERS = (
     Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
     Decoder("checkpoints", _two(checkpoints.decode_checkpoint), _checkpoints),
     Decoder("checkpoint-keys", lambda data: checkpoints.decode_checkpoint_key(data), _checkpoint_keys),
-    Decoder("heartbeats", _two(heartbeats.decode_heartbeat), _heartbeats),
+    Decoder("heartbeats", _two(mirrormaker.decode_heartbeat), _heartbeats),
     Decoder("headers", lambda data: with_headers(data, [("name", b"value")]), _bodies),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from airmirror.cli.main import app
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.config.tuning import LATENCY, OFFSETS, THROUGHPUT, Advice
 from airmirror.errors import AirmirrorError
 from airmirror.times import utc

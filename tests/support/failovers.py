@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.runbooks.failover.alone import NotJudged
 from airmirror.runbooks.failover.order import FailoverOrder

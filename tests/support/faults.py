@@ -22,7 +22,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import PartitionUnavailable
 from airmirror.windows import fence, window
 from airmirror.windows.plan import Planned
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from support.flows import Mirror, in_this_process, mirror
 from support.forked import processes
 from support.topics import Cluster, Record, produce
@@ -80,7 +80,9 @@ def die_with_the_driver(configuration: Configuration, flow: Flow, ledger_url: st
     die_in_a_transaction(1)
     fence.LEASE_MS = lease_ms
     opened = Opened(configuration, flow, Ledger(ledger_url).flow(flow.name))
-    result = run_window(flow, opened.ledger, prepare(opened).topics, in_this_process, window="killed", slots=lambda: 2)
+    result = run_window(
+        flow, opened.ledger, prepare(opened).topics, in_this_process, WindowOrder("killed", slots=lambda: 2)
+    )
     raise AssertionError(f"it was not killed: {result}")
 
 

@@ -20,7 +20,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.following import Follow
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Execute, run_window
+from airmirror.windows.window import Execute, WindowOrder, run_window
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from support.topics import Cluster, assert_mirrored, bootstrap, create_topic, produce, read_all
 
@@ -67,9 +67,7 @@ class Mirror:
             self.opened.ledger,
             prepared.topics,
             execute,
-            window=window or uuid.uuid4().hex[:8],
-            slots=lambda: slots,
-            following=following,
+            WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda: slots, following=following),
         )
 
     def assert_equal(self, isolation: str = "read_committed") -> int:

@@ -14,8 +14,8 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
 from airmirror.windows.following import Follow
+from airmirror.windows.judging import no_objection
 from airmirror.windows.results import WindowResult
-from airmirror.windows.verify import no_objection
 from support.flows import Mirror, at_once
 from support.topics import Cluster, Record, end_offsets, read_all
 

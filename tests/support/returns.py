@@ -10,9 +10,9 @@ from pathlib import Path
 import javaproperties
 
 from airmirror.config import parse
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, caught_up, prepare
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.naming import DefaultReplicationPolicy
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -23,7 +23,7 @@ from airmirror.runbooks.run import run
 from airmirror.topics.names import select
 from airmirror.windows.continuing import Continuation
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process
 from support.topics import Record, create_topic, produce, read_all
@@ -86,8 +86,7 @@ class Both:
             opened.ledger,
             prepared.topics,
             in_this_process,
-            window=window or uuid.uuid4().hex[:8],
-            slots=lambda: 2,
+            WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda: 2),
         )
         measure_window(prepared.opened, result, lambda key: True)
         checkpoints_round(opened, "checkpoints")

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer
 
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process
 from support.topics import SECONDS, Record, bootstrap, read_all
@@ -65,8 +65,7 @@ class Deployment:
                 opened.ledger,
                 prepared.topics,
                 in_this_process,
-                window=uuid.uuid4().hex[:8],
-                slots=lambda: 1,
+                WindowOrder(uuid.uuid4().hex[:8], slots=lambda: 1),
             )
         return Window(flow, prepared, result)
 

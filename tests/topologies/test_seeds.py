@@ -17,7 +17,7 @@ from airmirror.topics.conflicts import refusals
 from airmirror.topics.names import check, policy_of, select
 from airmirror.topics.remote import Topic, plan
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from support.flows import in_this_process
 from support.groups import commit
 from support.topics import Record, assert_mirrored, create_topic, produce
@@ -97,7 +97,7 @@ class Pair:
         prepared = prepare(self.opened(flow))
         opened, window = prepared.opened, uuid.uuid4().hex[:8]
         result = run_window(
-            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1
+            opened.flow, opened.ledger, prepared.topics, in_this_process, WindowOrder(window, slots=lambda: 1)
         )
         done = follow(opened, ("emit_offset_syncs", "emit_checkpoints"), window)
         assert [each.error for each in done] == [None, None], done

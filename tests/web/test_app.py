@@ -10,9 +10,8 @@ from fastapi import Depends
 from fastapi.testclient import TestClient
 
 from airmirror.web import alerts, app, tokens
-from airmirror.web.runs import StartedRun
+from airmirror.web.alerts import MOST_ALERTS, StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
-from airmirror.web.webhooks import MOST_ALERTS
 from support import ROOT
 from support.webhooks import ALERTMANAGER, GRAFANA, changed
 

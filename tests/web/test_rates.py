@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.web.rates import RateLimit
+from airmirror.web.tokens import RateLimit
 
 
 def test_a_caller_that_calls_too_often_is_told_when_to_come_again() -> None:

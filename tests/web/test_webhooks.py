@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from airmirror.web.webhooks import Alert
+from airmirror.web.alerts import Alert
 
 
 def alert(**fields: object) -> Alert:

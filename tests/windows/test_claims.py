@@ -15,13 +15,13 @@ from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows import index, renewal
+from airmirror.windows import fence, index
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
@@ -122,7 +122,7 @@ def test_a_window_that_has_renewed_its_claim_keeps_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger has a claim's last record only, which is a renewal: the newcomer must find it busy all the same."""
-    monkeypatch.setattr(renewal, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(fence, "RENEW_SECONDS", 0.05)
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, [Record(b"v")] * 10)
 
@@ -173,7 +173,7 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(east: Broker, west: B
 
     def copied(window: str) -> None:
         topics = prepare(flow.opened).topics
-        run_window(flow.flow, ledger, topics, in_this_process, window=window, slots=lambda: 1, advance=False)
+        run_window(flow.flow, ledger, topics, in_this_process, WindowOrder(window, slots=lambda: 1, advance=False))
 
     def asleep(_findings: Sequence[GateRow]) -> dict[TopicPartition, str]:
         (mine,) = (claim for _, _, claim in ledger.claims() if claim.window == "gate")

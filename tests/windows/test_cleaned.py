@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.windows.cleaned import Pair, between, filled, numbered
+from airmirror.windows.history import Pair, between, filled, numbered
 from airmirror.windows.takeover import Record
 from airmirror.windows.trail import follow
 

@@ -19,10 +19,9 @@ from airmirror.ledger import Ledger
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows import fence, starts
-from airmirror.windows.fence import end_window
-from airmirror.windows.renewal import Renewal
+from airmirror.windows.fence import Renewal, end_window
+from airmirror.windows.judging import no_objection
 from airmirror.windows.resets import Choice
-from airmirror.windows.verify import no_objection
 from airmirror.windows.window import judge_window
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker

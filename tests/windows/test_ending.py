@@ -32,15 +32,14 @@ from airmirror.slot.errors import ForeignRecords
 from airmirror.windows import ending, following
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import Renewal, claimed
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Follow, FollowLoop, Latencies
+from airmirror.windows.judging import no_objection
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
-from airmirror.windows.renewal import Renewal
 from airmirror.windows.results import WindowResult
 from airmirror.windows.standing import Ends, Unfollowed
-from airmirror.windows.verify import no_objection
 from airmirror.wire.claims import ClaimEntry, holder, note
 from airmirror.wire.segments import GATE, Claim, ClaimEvent, Hold
 from airmirror_local.brokers import Broker
@@ -355,7 +354,7 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
 def test_latencies_of_hours_are_few() -> None:
     late = Latencies({})
     given = [
-        SimpleNamespace(topic="orders", partition=0, source_start=0, copied=1, min_timestamp=0, time_ms=late_ms)
+        SimpleNamespace(key=TopicPartition("orders", 0), source_start=0, copied=1, min_timestamp=0, time_ms=late_ms)
         for late_ms in range(0, 200_000, 7)
     ]
     assert len(list(late.noting(given))) == len(given)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror.windows.errors import FlowBusy, SameCluster
 from airmirror.windows.findings import GateRow
-from airmirror.windows.window import judge_window, run_window
+from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.requests import PRODUCE, Produced
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.proxy import Exchange, Proxy
@@ -181,7 +181,11 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
     seen: list[GateRow] = []
     prepared = prepare(flow.opened)
     result = run_window(
-        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False
+        flow.flow,
+        flow.opened.ledger,
+        prepared.topics,
+        in_this_process,
+        WindowOrder("w", slots=lambda: 1, advance=False),
     )
     assert [(row.copied, row.read_back) for row in result.rows] == [(5000, False)]
 

@@ -22,7 +22,7 @@ from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
-from airmirror.windows import fence, following, renewal
+from airmirror.windows import fence, following
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
@@ -142,7 +142,7 @@ def test_a_newer_window_fences_one_that_follows(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event
 ) -> None:
     """The old one's driver sleeps, its slots do not."""
-    monkeypatch.setattr(renewal, "RENEW_SECONDS", 1000.0)
+    monkeypatch.setattr(fence, "RENEW_SECONDS", 1000.0)
     monkeypatch.setattr(fence, "LEASE_MS", 1)
     flow = mirror(east, west, tmp_path, partitions=3, settings=SETTINGS)
     produce(east, flow.topic, numbered(100))
@@ -364,7 +364,7 @@ def test_how_late_a_window_was() -> None:
     """The oldest record of a transaction counts for all; what was there before the window says nothing."""
 
     class Copied:
-        topic, partition = "orders", 0
+        key = TopicPartition("orders", 0)
 
         def __init__(self, start: int, copied: int, late_ms: int) -> None:
             self.source_start, self.copied, self.min_timestamp, self.time_ms = start, copied, 1_000, 1_000 + late_ms
@@ -389,7 +389,7 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(following, "judge_unverified", judge)
     granted, mirrored = Mock(), Mock()
     granted.journal.flow.window.follow_ms = 60_000
-    mirrored.index.unverified.return_value = [Mock(topic="orders", partition=1)]
+    mirrored.index.unverified.return_value = [Mock(key=TopicPartition("orders", 1))]
     holds = {("orders", 1): Mock()} if is_held else {}
     meanwhile = FollowLoop(granted, Follow(gate=None), [])
     meanwhile._judge(mirrored, granted, State(holds=holds))

@@ -16,11 +16,10 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Fenced, GrantedClaim
+from airmirror.windows.fence import Fenced, GrantedClaim, Renewal
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
-from airmirror.windows.renewal import Renewal
 from airmirror.windows.starts import commit_starts
 from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
 

@@ -220,7 +220,7 @@ def test_a_ledger_that_is_ahead_of_kafka_is_read_anew(east: Broker, west: Broker
             key = source_offset_key(flow.flow.source.alias, flow.topic, 0)
             number = murmur2_partition(key, 3)
             more = Entry(number, offsets[number] + 5, 0, key, source_offset_value(199))
-            ledger.load_progress(topic, topic_id, [more], {number: offsets[number] + 6}, flow.flow.source.alias)
+            ledger.load_progress(topic, topic_id, [more], {number: offsets[number] + 6}, cluster=flow.flow.source.alias)
     assert ledger.state().positions == {(flow.topic, 0): 200}
     result = flow.run()
     assert not result.rows and [standing.position for standing in result.standings] == [100]

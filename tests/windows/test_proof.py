@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airmirror.windows.findings import GateRow
-from airmirror.windows.verify import _proof
+from airmirror.windows.judging import _proof
 from support.large import made
 
 RIGHT: dict[str, Any] = dict.fromkeys(("lost", "gaps", "order_violations", "unexpected_holes", "digest_differences"), 0)

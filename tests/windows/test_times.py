@@ -60,8 +60,8 @@ def test_declared(east: Broker, west: Broker, tmp_path: Path, verify: str, codec
 
 def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, west: Broker, tmp_path: Path) -> None:
     """A gate that takes nobody's word reads the target again."""
-    from airmirror.windows.verify import no_objection
-    from airmirror.windows.window import judge_window, run_window
+    from airmirror.windows.judging import no_objection
+    from airmirror.windows.window import WindowOrder, judge_window, run_window
     from support.flows import in_this_process
 
     flow = mirror(east, west, tmp_path, settings=DECLARED)
@@ -69,7 +69,11 @@ def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, w
     produce(east, flow.topic, records(50))
     prepared = prepare(flow.opened)
     run_window(
-        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False
+        flow.flow,
+        flow.opened.ledger,
+        prepared.topics,
+        in_this_process,
+        WindowOrder("w", slots=lambda: 1, advance=False),
     )
     judged = judge_window(flow.flow, flow.opened.ledger, no_objection, window="judge", trusted=())
     assert [verdict.error for verdict in judged.verdicts] == [None]

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
-from airmirror.wire.heartbeats import Heartbeat, decode_heartbeat
-from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.mirrormaker import Heartbeat, OffsetSync, decode_heartbeat, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.jars import classpath
 from airmirror_local.java import java_home

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from airmirror.cli.failures import BAD_INPUT, NOT_VERIFIED, failures_reported
-from airmirror.cli.options import AsJson, console
+from airmirror.cli.options import AsJson, console, time_of
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
-from airmirror.cli.times import time_of
 from airmirror.config import Cluster
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.properties import read, settings

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
+from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.flows.prepare import Opened, open_flow
 from airmirror.topics.sound import ValidConfiguration, sound
 
@@ -163,3 +164,15 @@ def _is_missing(ledger: str) -> bool:
     """Return whether it is a SQLite file that does not exist."""
     file = ledger.removeprefix("sqlite:///")
     return file != ledger and bool(file) and not Path(file).exists()
+
+
+def time_of(option: str, text: str) -> int | None:
+    """Epoch milliseconds of an ISO 8601 time, UTC by default; None of an empty text. Raises ConfigurationError."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        wrong = f"{option} {text!r} is no time of ISO 8601, for example 2026-11-21T06:00:00Z"
+        raise ConfigurationError("airmirror", (Problem(None, "", wrong),)) from error
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -11,16 +11,8 @@ import typer
 
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import (
-    DEFAULT_LEDGER,
-    Expectations,
-    Secrets,
-    console,
-    expectations_in,
-    opened_flow,
-)
+from airmirror.cli.options import DEFAULT_LEDGER, Expectations, Secrets, console, expectations_in, opened_flow, time_of
 from airmirror.cli.tables import print_json, safe
-from airmirror.cli.times import time_of
 from airmirror.evidence.asking import EmptyTimeRange
 from airmirror.report.files import write_evidence
 from airmirror.report.signing import Signer

@@ -14,15 +14,7 @@ from rich.console import Console
 from airmirror.cli import plain, show
 from airmirror.cli.failures import NOT_VERIFIED, status_of_all
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import (
-    DEFAULT_SPARK,
-    Expectations,
-    Spark,
-    console,
-    expectations_in,
-    new_identifier,
-    spark_of,
-)
+from airmirror.cli.options import DEFAULT_SPARK, Expectations, Spark, console, expectations_in, new_identifier, spark_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
@@ -59,6 +51,7 @@ def run_window(
     from airmirror.flows.rounds import ROUNDS
     from airmirror.flows.rounds import follow as do_rounds
     from airmirror.on_spark.windows import run_judged
+    from airmirror.windows.window import WindowOrder
 
     identifier = window or new_identifier()
     seconds = _seconds(follow)
@@ -73,17 +66,14 @@ def run_window(
         said = f"window {identifier}: "
         opened = replace(opened, flow=_staying(opened.flow, seconds))
         prepared = prepare(opened, lambda phase: show_now(said + phase))
-        judged = run_judged(
-            prepared,
-            server,
+        order = WindowOrder(
             identifier,
-            by,
-            rounds=wanted,
             tell=lambda phase: show_now(said + phase),
             report=lambda progress: show_now(said + show.progress(progress)),
         )
+        judged = run_judged(prepared, server, order, by, wanted)
         result = judged.result
-        rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
+        rounds = do_rounds(prepared.opened, wanted, identifier, order.tell)
     if given.as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})

@@ -1,4 +1,4 @@
-"""What goes on: a line for each step with the time that it took, on a terminal, in a pipe and in CI; or what it is now."""
+"""A line for each step with the time that it took, on a terminal, in a pipe and in CI; or what it is now."""
 
 from __future__ import annotations
 

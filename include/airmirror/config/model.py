@@ -56,11 +56,6 @@ class Window:
         """Return the longest time that a window copies, whether it follows the log or not."""
         return max(self.max_ms, self.follow_ms)
 
-    @property
-    def reads_back(self) -> bool:
-        """Return whether slots read the target before they commit; else they trust its acknowledgements."""
-        return self.verify != "acks"
-
 
 @dataclass(frozen=True)
 class MoveGroup:

@@ -1,9 +1,10 @@
-"""A Java properties file as settings with line numbers."""
+"""A Java properties file as settings with line numbers, and settings as such a file."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 
 import javaproperties
 
@@ -44,3 +45,27 @@ def _elements(text: str, name: str) -> list[javaproperties.PropertiesElement]:
     except javaproperties.InvalidUEscapeError as error:
         line = text[: text.find(error.escape)].count("\n") + 1
         raise ConfigurationError(name, (Problem(line, "", f"not a \\u escape: {error.escape}"),)) from error
+
+
+_NEEDLESS = re.compile(r"((?:\\\\)*)\\([:=#!])")
+
+
+def render(settings: Sequence[Setting], origin: str, remarks: Mapping[str, str]) -> str:
+    """The text of a properties file; ``remarks``, by key, stand before their lines."""
+    lines = [f"# Translated by airmirror from {_one_line(PurePath(origin).name)}"]
+    for setting in settings:
+        if setting.key in remarks:
+            lines.append(f"# {_one_line(remarks[setting.key])}")
+        lines.append(f"{javaproperties.escape(setting.key)} = {_value(setting.value)}")
+    return "\n".join((*lines, ""))
+
+
+def _value(text: str) -> str:
+    """A value as Java reads it; what need not be escaped in a value is not."""
+    escaped = javaproperties.join_key_value("", text, separator="=").removeprefix("=")
+    return _NEEDLESS.sub(r"\1\2", escaped)
+
+
+def _one_line(text: str) -> str:
+    """Write what a stranger wrote so that it begins no line of its own."""
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -10,8 +10,7 @@ from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Kind
 from airmirror.evidence.positions import ComparedPosition
 from airmirror.evidence.rows import ComparedLogs, totals
-from airmirror.report.document import Document
-from airmirror.report.sections import titled
+from airmirror.report.document import Document, titled
 
 
 def compared_report(
@@ -98,12 +97,7 @@ def _sections(
             for each in row.differences
         ],
         "ranges": [
-            {
-                "topic": row.topic,
-                "partition": row.partition,
-                "source": [[start, end]],
-                "target": [[its_start, its_end]],
-            }
+            {"topic": row.topic, "partition": row.partition, "source": [[start, end]], "target": [[its_start, its_end]]}
             for row in rows
             for start, end, its_start, its_end in row.ranges
         ],

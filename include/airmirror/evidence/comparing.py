@@ -14,13 +14,36 @@ import numpy as np
 
 from airmirror.evidence.alignment import Alignment, Marks, Pair, align
 from airmirror.evidence.found import Findings, Kind
-from airmirror.evidence.history import RecordMarks
 from airmirror.evidence.logs import Log, LogReader, Region, marks_of
 from airmirror.evidence.mapped import Mapped
+from airmirror.evidence.marked import Marked
 from airmirror.evidence.open_records import MOST_OPEN, Open
 from airmirror.evidence.settling import bounded, settled, told_apart
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.records import Array, first_difference
+
+REMEMBERED = 1_000_000  # offsets of the source
+
+
+class RecordMarks:
+    """Marks of the source's records, and of aborted ones, up to the offset that was asked for last; read when needed."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._end = log.since
+        self.written, self.aborted = Marked(), Marked()
+
+    def extend(self, end: int) -> None:
+        """Read on to ``end``; what lies more than a million offsets before it is forgotten, a run at a time."""
+        if end <= self._end:
+            return
+        first = end - REMEMBERED
+        for records, gone in self._log.records_and_aborted(max(self._end, first), end):
+            for marked, its in ((self.written, records), (self.aborted, gone)):
+                marked.forget(first)
+                marked.add(marks_of(its), its.offsets)
+        self._end = end
+
 
 FIRST_REGION, MOST_REGION = 512, 32_768  # records read ahead of a difference; aligning them takes 1 kB each
 REGION_BYTES = 16 << 20

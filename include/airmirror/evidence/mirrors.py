@@ -25,8 +25,8 @@ from airmirror.evidence.open_records import LEAST_OPEN, MOST_OPEN
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
 from airmirror.evidence.rows import ComparedLogs, row_of
 from airmirror.evidence.settling import find_moved, settled, told_apart
-from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
+from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import TopicPartition
 from airmirror.times import utc
 

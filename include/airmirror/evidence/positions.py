@@ -18,7 +18,7 @@ from airmirror.config import Cluster
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.parts import CLIENT
 from airmirror.evidence.rows import ComparedLogs
-from airmirror.naming.filters import TopicFilter
+from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import TopicPartition
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.asking import ComparisonRequest
+from airmirror.evidence.comparing import REMEMBERED
 from airmirror.evidence.found import Difference, Findings, Kind
-from airmirror.evidence.history import REMEMBERED
 from airmirror.evidence.joining import Work
 from airmirror.evidence.parts import Part
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airmirror.flows.audit import Audit, Bucket
+from airmirror.quality.rows import aligned
 from airmirror.report.html import document, table
 from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 from airmirror.times import utc
@@ -56,7 +57,8 @@ def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
 
 def as_text(audit: Audit) -> str:
     """Both tables, for a log."""
-    return "\n\n".join((_aligned(_OF_PARTITIONS, partitions_table(audit)), _aligned(_COLUMNS, buckets_table(audit))))
+    tables = {_OF_PARTITIONS: partitions_table(audit), _COLUMNS: buckets_table(audit)}
+    return "\n\n".join(aligned(columns, rows, MOST_ROWS) for columns, rows in tables.items())
 
 
 def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:
@@ -93,12 +95,3 @@ def _plot(buckets: Mapping[int, Bucket]) -> str:
     image = io.BytesIO()
     figure.savefig(image, format="png")
     return base64.b64encode(image.getvalue()).decode()
-
-
-def _aligned(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [columns, *rows[:MOST_ROWS]]
-    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
-    shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    if len(rows) > MOST_ROWS:
-        shown.append(f"… and {len(rows) - MOST_ROWS} more")
-    return "\n".join(shown)

@@ -23,7 +23,7 @@ from airmirror.topics.sync import apply
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Execute, run_window
+from airmirror.windows.window import Execute, WindowOrder, run_window
 
 
 @dataclass(eq=False)
@@ -52,10 +52,7 @@ def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
     catch_up_ledger(opened)
     last = opened.ledger.last_segments()
     known = [(*item.key, last[item.key].source_topic_id) for item in items if item.key in last]
-    first = {
-        TopicPartition(record.topic, record.partition): record.source_start
-        for record in opened.ledger.first_segments(known)
-    }
+    first = {record.key: record.source_start for record in opened.ledger.first_segments(known)}
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|backfill") as source:
         source.refresh({item.topic for item in items})
         earliest = offsets_with_patience(source, [item.key for item in items if item.key in first], EARLIEST)
@@ -67,18 +64,10 @@ def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
     return [part for part in parts if part.start < part.end]
 
 
-def backfill(
-    opened: Opened,
-    ranges: Sequence[Range],
-    execute: Execute,
-    slots: Callable[[], int],
-    *,
-    window: str,
-    tell: Callable[[str], None] = lambda phase: None,
-) -> WindowResult | None:
+def backfill(opened: Opened, ranges: Sequence[Range], execute: Execute, order: WindowOrder) -> WindowResult | None:
     """Replicate, in order from the source's first offset, up to the ends of ``ranges``, as ``before_the_first`` gives them.
 
-    One window under the name ``window``: it may be cut. None: all of it was replicated before. Raises FlowBusy,
+    In one window, which may be cut. None: all of it was replicated before. Raises FlowBusy,
     BackfillFailed, or a cluster's error.
     """
     beside, flow = backfill_of(opened), opened.flow
@@ -89,15 +78,11 @@ def backfill(
     if all(positions.get(item.key, 0) >= item.end for item in ranges):
         return None
     ensure_internal_topics(beside.flow)
-    with Journal.open(flow, opened.ledger, "backfill") as journal, claimed(journal, window, slots=0):
-        remote = _create_topics(opened, beside, {item.topic for item in ranges}, tell)
+    with Journal.open(flow, opened.ledger, "backfill") as journal, claimed(journal, order.window, slots=0):
+        remote = _create_topics(opened, beside, {item.topic for item in ranges}, order.tell)
         ends = {item.key: item.end for item in ranges}
-        result = run_window(
-            beside.flow, beside.ledger, remote, execute, window=window, slots=slots, until=ends, tell=tell
-        )
-    errors = [
-        row.error for row in result.rows if row.error is not None and TopicPartition(row.topic, row.partition) in ends
-    ]
+        result = run_window(beside.flow, beside.ledger, remote, execute, replace(order, until=ends))
+    errors = [row.error for row in result.rows if row.error is not None and row.key in ends]
     if errors:
         final = any(not error.transient for error in errors)
         raise BackfillFailed(flow.name, _suffix(flow), tuple(map(str, errors)), final)

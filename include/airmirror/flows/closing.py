@@ -18,17 +18,15 @@ from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.holds import check_decision
-from airmirror.flows.opening import go_on_after_rescues
+from airmirror.flows.opening import check_none_uncounted, go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
-from airmirror.flows.returned import check_none_uncounted
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import GrantedClaim, claimed, end_window, fence_around
-from airmirror.windows.mirror import Journal
-from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.windows.mirror import Journal, caught_up_opposite, opposite_of
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again

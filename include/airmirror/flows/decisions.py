@@ -10,7 +10,7 @@ from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.segments import GATE, Action
 
@@ -27,7 +27,7 @@ JUDGED = (
 
 
 @dataclass(frozen=True)
-class HeldRange:
+class HeldRange(OfPartition):
     """Source offsets ``first`` to ``last`` of a partition, which the gate holds; ``records`` of them were copied.
 
     ``window``: whose gate held it first; ``since_ms``: when.
@@ -41,10 +41,6 @@ class HeldRange:
     reason: str
     window: str
     since_ms: int
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     @property
     def incident(self) -> tuple[str, int, int]:
@@ -84,7 +80,7 @@ def write_down(
     opened: Opened, held: Sequence[TopicPartition], action: Action, *, reason: str, by: str
 ) -> list[TopicPartition]:
     """Write who decided, when and why, for each partition, into the segment topic. Raises DecisionIncomplete."""
-    return [TopicPartition(each.topic, each.partition) for each in record(opened, held, action, reason=reason, by=by)]
+    return [each.key for each in record(opened, held, action, reason=reason, by=by)]
 
 
 def carry_out_reset(

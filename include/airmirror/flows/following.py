@@ -12,10 +12,9 @@ from functools import partial
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
-from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.measure import measure_meanwhile
 from airmirror.flows.prepare import Opened, prepare, why_closed
-from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
+from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds, intervals, rounds_due
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Collection[str] = ROUNDS) -> Follow:
-    """How a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
+    """Return how a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
     names = tuple(name for name in reversed(enabled_rounds(opened.flow)) if name in rounds)  # groups wait for nothing
     seconds = [each for name, each in intervals(opened.flow).items() if name in names]
     return Follow(

@@ -18,8 +18,7 @@ from airmirror.quality.gate import Limits, judge
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.findings import GateRow
-from airmirror.windows.judging import Judged
-from airmirror.windows.verify import Gate
+from airmirror.windows.judging import Gate, Judged
 from airmirror.windows.window import judge_window
 
 

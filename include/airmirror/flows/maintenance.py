@@ -13,13 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.pruning import delete_segments, kept_topics, prune_segments
-from airmirror.windows.errors import FlowBusy, FlowClosed
 
 DAY_MS = 86_400_000
-PRUNE, PRUNE_SECONDS = "prune_segments", 3600
 
 
 @dataclass(frozen=True)
@@ -64,25 +61,6 @@ def prune(
     for page in old:
         shutil.rmtree(page) if page.is_dir() else page.unlink(missing_ok=True)
     return Pruned(count, len(old))
-
-
-def prune_round(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> int | None:
-    """Once an hour delete the segment records below the source's log starts; how many, None: not now.
-
-    Where another window is at work it is not now.
-    """
-    if not due(opened, PRUNE, PRUNE_SECONDS):
-        return None
-    catch_up_ledger(opened)
-    opened.ledger.count_verified()
-    try:
-        count = prune_segments(opened.flow, opened.ledger, window=_window(), tell=tell)
-    except (FlowBusy, FlowClosed) as error:
-        tell(f"segment records are pruned another time: {error}")
-        return None
-    tell(f"{count} segment records pruned that lay below the source's log starts")
-    opened.ledger.note_round(PRUNE)
-    return count
 
 
 def _window() -> str:

@@ -59,7 +59,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     ledger = opened.ledger
     mirrored = {(standing.topic, standing.partition) for standing in result.standings}
     errors = {
-        TopicPartition(row.topic, row.partition): row.error
+        row.key: row.error
         for row in result.rows
         if row.error is not None and not isinstance(row.error, PartitionHeld)  # a hold is a record of its own
     }

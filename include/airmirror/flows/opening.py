@@ -1,4 +1,5 @@
 """Opening a flow again: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
+It is not opened over records that have returned to its source, by a failback that was undone, and that it has no account of.
 
 Its next window copies what was not replicated while the flow was closed, and not rescued.
 """
@@ -6,14 +7,20 @@ Its next window copies what was not replicated while the flow was closed, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.prepare import Opened
+from airmirror.ledger import FlowLedger
 from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import GrantedClaim, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.segments import SegmentRecord
 from airmirror.wire.switches import Rescue, rescues_of
 
 Tell = Callable[[str], None]
@@ -73,3 +80,53 @@ def _after(mirror: Mirror, facts: Facts, rescues: Collection[Rescue]) -> Continu
         return None
     target_end = kept.last.target_end if kept.last else 0
     return continue_after(mirror, facts, kept, start=start, end=end, target_end=target_end)
+
+
+@dataclass(eq=False)
+class ReturnNotFinished(AirmirrorError):
+    """A flow to open on whose source records lie that have returned there, by a failback that was undone. Nothing was opened."""
+
+    flow: str
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r} stays closed: it would copy records back that have returned to its source; let the rest return "
+            f"too, which opens the flow: {finish}\n{listed(self.partitions)}"
+        )
+
+
+def check_none_uncounted(
+    flow: Flow, ledger: FlowLedger, opposite: FlowLedger, source: Routes | None, topics: Collection[str]
+) -> None:
+    """Raise ReturnNotFinished where something of ``topics`` (none: of all) has returned that the flow does not account for.
+
+    Both ledgers have caught up; ``source`` None: it can't be reached.
+    """
+    own, theirs = ledger.last_segments(), opposite.last_segments()
+    into = {each.remote_topic for each in theirs.values() if not topics or each.remote_topic in topics}
+    remote = select(flow, into) | {topic: last.remote_topic for (topic, _), last in own.items()}
+    back = {key: last for key, last in theirs.items() if remote.get(last.remote_topic) == key[0]}
+    back = {key: last for key, last in back.items() if last.remote_topic in into}
+    if source is not None and back:
+        missing = source.refresh_existing({last.remote_topic for last in back.values()})
+        there = {topic: identity for topic, identity in source.topic_ids.items() if topic not in missing}
+        back = {key: last for key, last in back.items() if there.get(last.remote_topic) == last.target_topic_id}
+    found = [
+        f"{last.remote_topic}-{number}: up to offset {last.target_end}"
+        for (_, number), last in sorted(back.items())
+        if _is_uncounted(opposite, last, own.get((last.remote_topic, number)))
+    ]
+    if found:
+        raise ReturnNotFinished(flow.name, tuple(found))
+
+
+def _is_uncounted(opposite: FlowLedger, last: SegmentRecord, own: SegmentRecord | None) -> bool:
+    """Return whether the reverse flow has copied more than the flow's own newest record accounts for."""
+    of_topic = own if own is not None and own.source_topic_id == last.target_topic_id else None
+    end, start = (of_topic.source_end, of_topic.target_end) if of_topic else (0, 0)
+    if last.target_end <= end:
+        return False
+    records = opposite.segments(last.topic, last.partition, last.source_topic_id, start=start)
+    return any(each.copied and each.target_end > end for each in records)

@@ -24,9 +24,8 @@ from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import HeldClaim, flow_closed
-from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirror import Journal, Mirror, opposite_of, returns_of
 from airmirror.windows.mirrormaker import refuse_beside
-from airmirror.windows.opposite import opposite_of, returns_of
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
 from airmirror.wire.owners import Owner
@@ -63,12 +62,9 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
     """
     configuration = sound_for(config, name, overrides)
     flow = configuration.flow(name)
-    ledger = Ledger(ledger_url)
-    try:
+    with Ledger(ledger_url) as ledger:
         of_flow = ledger.flow(flow.name)
         yield Opened(configuration, as_decided(flow, of_flow), of_flow)
-    finally:
-        ledger.close()
 
 
 def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:

@@ -13,13 +13,10 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.report_now import Now, contradictions, left, now
+from airmirror.flows.report_now import Now, contradictions, expectations, left, now, versions
 from airmirror.flows.report_rows import Span, StatedRange, progress, told, totals, windows
-from airmirror.flows.report_versions import expectations, versions
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.partitions import TopicPartition
-from airmirror.report.document import Document, now_ms
-from airmirror.report.sections import titled
+from airmirror.report.document import Document, now_ms, titled
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 
@@ -60,7 +57,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
         ledger_rows, ledger_notes = _compare_ledger(opened, record.ledger)
         here = now(opened.flow.source, {each.key for each in found if each.is_newest})
         groups, group_notes = _groups(record, here)
-        remote = {TopicPartition(each.chosen[-1].remote_topic, each.key.partition) for each in found if each.is_newest}
+        remote = {each.chosen[-1].remote for each in found if each.is_newest}
         there = now(opened.flow.target, remote)
         state = record.ledger.state().positions
         rows = [each.row(left(each, here, state)) for each in found]
@@ -82,21 +79,20 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
 def record_of(opened: Opened) -> Iterator[Opened]:
     """The flow with a ledger of its own that was read from the segment topic just now."""
     topics = InternalTopics.of(opened.flow.source.alias)
-    with TemporaryDirectory(prefix="airmirror-report-") as directory:
-        ledger = Ledger(f"sqlite:///{directory}/record.db")
+    with (
+        TemporaryDirectory(prefix="airmirror-report-") as directory,
+        Ledger(f"sqlite:///{directory}/record.db") as ledger,
+    ):
+        fresh = replace(opened, ledger=ledger.flow(opened.flow.name))
         try:
-            fresh = replace(opened, ledger=ledger.flow(opened.flow.name))
-            try:
-                _read(fresh)
-            except TopicNotDescribed:
+            _read(fresh)
+        except TopicNotDescribed:
+            raise
+        except TopicNotFound as missing:
+            if missing.topic not in (topics.segments, topics.progress):
                 raise
-            except TopicNotFound as missing:
-                if missing.topic not in (topics.segments, topics.progress):
-                    raise
-                raise NothingToReport(opened.flow.name, opened.flow.target.alias, missing.topic) from missing
-            yield fresh
-        finally:
-            ledger.close()
+            raise NothingToReport(opened.flow.name, opened.flow.target.alias, missing.topic) from missing
+        yield fresh
 
 
 def _read(opened: Opened) -> None:

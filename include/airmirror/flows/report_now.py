@@ -1,19 +1,26 @@
-"""A flow's clusters as they are now, for its report: where logs end, what brokers run, what contradicts the record."""
+"""A flow's clusters as they are now, for its report: where logs end, what brokers run, what contradicts the record; and its base:
+versions, the configuration's digest, the expectations of its gate."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+from airmirror import __version__
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Cluster
+from airmirror.config import Cluster, Flow, resolve
 from airmirror.errors import AirmirrorError
+from airmirror.flows.gates import Expectations
 from airmirror.flows.prepare import Opened
 from airmirror.flows.report_rows import StatedRange
 from airmirror.partitions import TopicPartition
+from airmirror.report.canonical import canonical
 
 OLD = "no features: before Kafka 3.3, or with ZooKeeper"
 
@@ -67,7 +74,7 @@ def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, ther
             )
     for each in found:
         last = each.chosen[-1]
-        remote = TopicPartition(last.remote_topic, each.key.partition)
+        remote = last.remote
         sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
         for at, key, topic_id, side in sides if each.is_newest else ():
             if at.topic_ids.get(key.topic, topic_id) != topic_id:
@@ -91,3 +98,48 @@ def _brokers(routes: Routes) -> tuple[str, ...]:
         features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
         lines.append(f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}")
     return tuple(lines)
+
+
+def versions(record: Opened, here: Now, there: Now) -> list[dict[str, Any]]:
+    """Versions of everything that has a say, as they are now."""
+    rows = [
+        [row.key, row.value] for row in sorted(resolve(record.configuration, record.flow.name), key=lambda row: row.key)
+    ]
+    digest = hashlib.sha256(canonical(rows)).hexdigest()
+    return [
+        {"name": "Airmirror", "value": __version__},
+        {"name": "format of the segment topic", "value": "1"},
+        {"name": "window.verify", "value": record.flow.window.verify},
+        {"name": "SHA-256 of the configuration, secrets masked", "value": digest},
+        *(
+            {"name": f"cluster {cluster.alias}", "value": line}
+            for cluster, now in ((record.flow.source, here), (record.flow.target, there))
+            for line in now.brokers
+        ),
+    ]
+
+
+def expectations(flow: Flow, by: Expectations) -> list[dict[str, Any]]:
+    """The expectations of the gate, as they are now, with the digest of the file that has them."""
+    return [
+        {
+            "suite": suite.name,
+            "topics": list(suite.topics) or ["all"],
+            "expectation": each.type,
+            "arguments": canonical(_texts(each.kwargs)).decode(),
+            "severity": each.severity,
+            "sha256_of_the_file": hashlib.sha256(Path(suite.path).read_bytes()).hexdigest(),
+        }
+        for suite in by.suites or ()
+        if suite.is_for_flow(flow.name)
+        for each in suite.expectations
+    ]
+
+
+def _texts(value: Any) -> Any:
+    """The value with texts for fractions and the like, which canonical JSON has not."""
+    if isinstance(value, dict):
+        return {str(key): _texts(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_texts(each) for each in value]
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from airmirror.clusters.admin.client import connect
-from airmirror.clusters.admin.deletion import delete_topics
+from airmirror.clusters.admin.creation import delete_topics
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
@@ -22,8 +22,7 @@ from airmirror.topics.sync import sync_topics
 from airmirror.windows.errors import closed_topic
 from airmirror.windows.fence import GrantedClaim, claimed, fence
 from airmirror.windows.losses import losses
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import returns_of
+from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
 from airmirror.wire.segments import FlowIdentity, ResetRecord
@@ -188,7 +187,7 @@ def _was_done(opened: Opened, order: ResetOrder, held: Callable[[], None], tell:
     if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
         return False
     done = {
-        TopicPartition(reset.topic, reset.partition): reset.window
+        reset.key: reset.window
         for reset in opened.ledger.resets()
         if reset.window.rpartition("-")[0] == order.name and reset.topic in order.topics
     }
@@ -229,7 +228,7 @@ def _losses(
         record
         for record in mirror.index.unverified()
         if record.topic in topics
-        and TopicPartition(record.topic, record.partition) not in but
+        and record.key not in but
         and (not order.partitions or record.partition in order.partitions)
     ]
     return losses(mirror, chosen, topics)

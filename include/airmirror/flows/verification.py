@@ -68,11 +68,11 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         progress = ledger.progress()
         resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
         for reset in ledger.resets():
-            resets.get(TopicPartition(reset.topic, reset.partition), set()).update((reset.lost_first, reset.start))
+            resets.get(reset.key, set()).update((reset.lost_first, reset.start))
         rows = []
         for key, last in chosen.items():
             segments = list(ledger.segments(*key, last.source_topic_id))
-            end = ends.get(TopicPartition(last.remote_topic, last.partition), last.target_end)
+            end = ends.get(last.remote, last.target_end)
             rows.append(
                 _compared(
                     logs=logs, segments=segments, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
@@ -82,33 +82,22 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
 
 
 def _stable_ends(target: Routes, records: Iterable[SegmentRecord]) -> dict[TopicPartition, int]:
-    remote = {TopicPartition(record.remote_topic, record.partition) for record in records}
+    remote = {record.remote for record in records}
     target.refresh({key.topic for key in remote})
     return offsets_with_patience(target, remote, LATEST, read_committed=True)
 
 
 def _compared(
-    logs: Logs,
-    segments: Sequence[SegmentRecord],
-    last: SegmentRecord,
-    progress: int,
-    end: int,
-    resets: Collection[int],
+    logs: Logs, segments: Sequence[SegmentRecord], last: SegmentRecord, progress: int, end: int, resets: Collection[int]
 ) -> ComparedPartition:
     """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to resume, so that
     what the target holds before is accepted."""
-    alias, key = logs.source.alias, TopicPartition(last.topic, last.partition)
+    alias, key = logs.source.alias, last.key
     now = logs.source.topic_ids[last.topic]
     if now != last.source_topic_id:
         recreated = TopicRecreated(alias, *key, str(last.source_topic_id), str(now))
-        return ComparedPartition(
-            *key,
-            remote_topic=last.remote_topic,
-            records=0,
-            expired=0,
-            lost=0,
-            errors=(of_flow(recreated, logs.flow),),  # type: ignore[arg-type]
-        )
+        of_flow(recreated, logs.flow)
+        return ComparedPartition(*key, last.remote_topic, records=0, expired=0, lost=0, errors=(recreated,))
     records = expired = 0
     start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
     gaps = uncovered(segments, start, max(last.source_end, progress + 1))
@@ -119,7 +108,7 @@ def _compared(
     accepted = False
     for segment in segments:
         if segment.target_end > end:  # it was committed since the end was asked for, or the log was cut
-            remote = TopicPartition(last.remote_topic, last.partition)
+            remote = last.remote
             now_end = _stable_ends(logs.target, [last])[remote]
             if segment.target_end > now_end:
                 errors.append(
@@ -149,7 +138,7 @@ def _compared(
 
 def _foreign(logs: Logs, last: SegmentRecord, end: int) -> AirmirrorError | None:
     """Records on the target after the flow's last one."""
-    remote = TopicPartition(last.remote_topic, last.partition)
+    remote = last.remote
     batches = [
         (max(batch.base_offset, last.target_end), batch.next_offset - 1)
         for _, found in read_batches(logs.target, remote, last.target_end, end, read_committed=True)

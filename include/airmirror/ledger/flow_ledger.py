@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
@@ -29,6 +29,8 @@ from airmirror.wire.segments import Claim, Decision, FlowIdentity, Hold, Record,
 
 Ends = Mapping[int, int]  # offsets by partition
 Load = Callable[[Connection, str, str, Sequence[Entry]], int]
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
 
 
 class FlowLedger:
@@ -61,8 +63,7 @@ class FlowLedger:
 
     def forget_topic(self, topic: str) -> None:
         """Delete what was loaded from a topic, which is then read again."""
-        with self._writing() as connection:
-            scanning.forget_topic(connection, self.flow, topic)
+        self._do(scanning.forget_topic, topic)
 
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
@@ -88,7 +89,7 @@ class FlowLedger:
         self._load("segments", loading.load_segments, topic, topic_id, entries, at=at, since=since)
 
     def load_progress(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, cluster: str, since: Ends | None = None
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None, *, cluster: str
     ) -> None:
         """Take in records of ``mm2-offsets`` of a source cluster, like ``load_segments``."""
         load = partial(loading.load_progress, cluster=cluster)
@@ -125,8 +126,7 @@ class FlowLedger:
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
-        with self._reading() as connection:
-            return queries.holds_of(connection, self.flow)
+        return self._ask(queries.holds_of)
 
     def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
         """Return the records of a kind that only the segment topic has, after an offset of it, in log order."""
@@ -164,13 +164,11 @@ class FlowLedger:
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
     ) -> Iterator[SegmentRecord]:
         """Segment records that overlap source offsets ``[start, end)``, by source offset."""
-        with self._reading() as connection:
-            return queries.segments_of(connection, self.flow, (topic, partition, source_topic_id), start, end)
+        return self._ask(queries.segments_of, (topic, partition, source_topic_id), start, end)
 
     def unverified(self) -> list[SegmentRecord]:
         """Segment records past their partition's verified offset, by topic, partition and source offset."""
-        with self._reading() as connection:
-            return queries.unverified(connection, self.flow)
+        return self._ask(queries.unverified)
 
     def of_window(self, window: str, after: int = -1) -> Iterator[SegmentRecord]:
         """The segment records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
@@ -179,8 +177,7 @@ class FlowLedger:
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""
-        with self._reading() as connection:
-            return queries.windows(connection, self.flow, limit)
+        return self._ask(queries.windows, limit)
 
     def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
         """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
@@ -188,18 +185,15 @@ class FlowLedger:
         Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
         ``kept``: topics of which all are.
         """
-        with self._reading() as connection:
-            return queries.prunable(connection, self.flow, before_ms, kept)
+        return self._ask(queries.prunable, before_ms, kept)
 
     def count_verified(self) -> None:
         """Add what the verified offsets have passed since the last call to the partitions' counters."""
-        with self._writing() as connection:
-            metrics.count_verified(connection, self.flow)
+        self._do(metrics.count_verified)
 
     def note_standings(self, standings: Sequence[Standing]) -> None:
         """Note the lags of all of the flow's partitions; what is shown of others goes."""
-        with self._writing() as connection:
-            metrics.note_standings(connection, self.flow, standings)
+        self._do(metrics.note_standings, standings)
 
     def note(
         self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None
@@ -211,13 +205,11 @@ class FlowLedger:
 
     def note_sample(self, *, lags: bool) -> None:
         """Note the flow's numbers as they stand, for plots; ``lags``: those have just been measured."""
-        with self._writing() as connection:
-            samples.note(connection, self.flow, int(time.time() * 1000), lags=lags)
+        self._do(samples.note, int(time.time() * 1000), lags=lags)
 
     def numbers(self) -> dict[tuple[str, str], float]:
         """The flow's own counters and gauges, by name and label."""
-        with self._reading() as connection:
-            return metrics.numbers_of(connection, self.flow)
+        return self._ask(metrics.numbers_of)
 
     def note_window(
         self,
@@ -239,13 +231,11 @@ class FlowLedger:
 
     def failures(self) -> list[Failure]:
         """Return the failures of every window since, by topic and partition."""
-        with self._reading() as connection:
-            return outcomes.failures_of(connection, self.flow)
+        return self._ask(outcomes.failures_of)
 
     def window_ends(self) -> dict[str, WindowEnd]:
         """Return the ends of the last windows that did something, by window."""
-        with self._reading() as connection:
-            return outcomes.ends_of(connection, self.flow)
+        return self._ask(outcomes.ends_of)
 
     def beside(self, flow: str) -> FlowLedger:
         """Another flow's part of the same ledger."""
@@ -253,52 +243,43 @@ class FlowLedger:
 
     def first_segments(self, partitions: Sequence[groups.Partition]) -> list[SegmentRecord]:
         """The first segment record of each partition (topic, partition, source topic id)."""
-        with self._reading() as connection:
-            return groups.first_segments(connection, self.flow, partitions)
+        return self._ask(groups.first_segments, partitions)
 
     def segments_at(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
     ) -> list[SegmentRecord]:
         """For each position of a partition the first segment record with a copied record at or after it."""
-        with self._reading() as connection:
-            return groups.segments_at(connection, self.flow, positions, side)
+        return self._ask(groups.segments_at, positions, side)
 
     def segments_around(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
     ) -> list[SegmentRecord]:
         """Return, by source offset, all segment records from the last copied record before each position to the next one."""
-        with self._reading() as connection:
-            return groups.segments_around(connection, self.flow, positions, side)
+        return self._ask(groups.segments_around, positions, side)
 
     def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
         """The last checkpoint by group, the target's topic, and partition."""
-        with self._reading() as connection:
-            return groups.all_checkpoints(connection, self.flow)
+        return self._ask(groups.all_checkpoints)
 
     def checkpoint_times(self) -> dict[tuple[str, str, int], int]:
         """Return when these were written, in epoch milliseconds."""
-        with self._reading() as connection:
-            return groups.checkpoint_times(connection, self.flow)
+        return self._ask(groups.checkpoint_times)
 
     def offset_syncs(self) -> dict[tuple[str, int], int]:
         """The upstream offset of the last offset sync, by the source's topic and partition."""
-        with self._reading() as connection:
-            return groups.all_offset_syncs(connection, self.flow)
+        return self._ask(groups.all_offset_syncs)
 
     def group_offsets(self) -> list[GroupOffset]:
         """Return the rows of the last round of sync_group_offsets, by group, topic and partition."""
-        with self._reading() as connection:
-            return groups.all_group_offsets(connection, self.flow)
+        return self._ask(groups.all_group_offsets)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last round's rows with those of a new round."""
-        with self._writing() as connection:
-            groups.replace_group_offsets(connection, self.flow, rows)
+        self._do(groups.replace_group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
         """Replace the lags of the source's groups."""
-        with self._writing() as connection:
-            groups.replace_group_lags(connection, self.flow, rows)
+        self._do(groups.replace_group_lags, rows)
 
     def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
         """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""
@@ -307,18 +288,15 @@ class FlowLedger:
 
     def last_round(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
-        with self._reading() as connection:
-            return groups.last_round(connection, self.flow, task)
+        return self._ask(groups.last_round, task)
 
     def note_round(self, task: str, time_ms: int | None = None) -> None:
         """Note that a task with its own interval is done, which it began at ``time_ms`` (epoch milliseconds), or now."""
-        with self._writing() as connection:
-            groups.note_round(connection, self.flow, task, int(time.time() * 1000) if time_ms is None else time_ms)
+        self._do(groups.note_round, task, int(time.time() * 1000) if time_ms is None else time_ms)
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
-        with self._reading() as connection:
-            return scanning.contents(connection, self.flow)
+        return self._ask(scanning.contents)
 
     def forget(self) -> None:
         """Delete everything of this flow."""
@@ -388,6 +366,18 @@ class FlowLedger:
             self.malformed += malformed
             if malformed and " " not in self.flow:  # a flow's own topics, not a part's
                 metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
+
+    def _ask(
+        self, query: Callable[Concatenate[Connection, str, P], Answer], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer:
+        """Return the answer of a query for this flow."""
+        with self._reading() as connection:
+            return query(connection, self.flow, *args, **kwargs)
+
+    def _do(self, work: Callable[Concatenate[Connection, str, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Change something of this flow."""
+        with self._writing() as connection:
+            work(connection, self.flow, *args, **kwargs)
 
     def _reading(self) -> AbstractContextManager[Connection]:
         return reading(self._engine)

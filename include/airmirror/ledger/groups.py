@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
@@ -65,6 +65,10 @@ class GroupLag:
     again: int | None = None
     again_ms: int | None = None
     kind: str | None = None
+
+
+_Row = TypeVar("_Row")
+_OfGroup = TypeVar("_OfGroup", GroupOffset, GroupLag)
 
 
 def unfit_name(group: str) -> str:
@@ -134,9 +138,10 @@ def segments_around(
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
     """Return checkpoints by group, the target's topic, and partition."""
-    columns = [checkpoints.c[field.name] for field in fields(Checkpoint)]
-    rows = connection.execute(sql.select(*columns).where(checkpoints.c.flow == flow))
-    return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
+    found = _rows(
+        connection, Checkpoint, sql.select(*_columns(checkpoints, Checkpoint)).where(checkpoints.c.flow == flow)
+    )
+    return {each.key: each for each in found}
 
 
 def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
@@ -158,8 +163,8 @@ class CheckpointPlace:
 
 def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
     """Return those of all flows, in order."""
-    columns = [checkpoints.c[field.name] for field in fields(CheckpointPlace)]
-    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
+    columns = _columns(checkpoints, CheckpointPlace)
+    return _rows(connection, CheckpointPlace, sql.select(*columns).order_by(*columns))
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
@@ -169,35 +174,26 @@ def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int],
 
 
 def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[GroupOffset]) -> None:
-    connection.execute(group_offsets.delete().where(group_offsets.c.flow == flow))
-    if rows:
-        connection.execute(sql.insert(group_offsets), [asdict(row) | {"flow": flow} for row in rows])
+    _replace(connection, flow, group_offsets, rows)
 
 
 def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
     """Return the rows of the last round, by group, topic and partition."""
-    columns = [group_offsets.c[field.name] for field in fields(GroupOffset)]
-    found = connection.execute(sql.select(*columns).where(group_offsets.c.flow == flow))
-    return sorted((GroupOffset(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
+    return _of_flow(connection, flow, group_offsets, GroupOffset)
 
 
 def replace_group_lags(connection: Connection, flow: str, rows: Sequence[GroupLag]) -> None:
-    connection.execute(group_lags.delete().where(group_lags.c.flow == flow))
-    if rows:
-        connection.execute(sql.insert(group_lags), [asdict(row) | {"flow": flow} for row in rows])
+    _replace(connection, flow, group_lags, rows)
 
 
 def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
     """Return those of one flow, by group, topic and partition."""
-    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
-    found = connection.execute(sql.select(*columns).where(group_lags.c.flow == flow))
-    return sorted((GroupLag(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
+    return _of_flow(connection, flow, group_lags, GroupLag)
 
 
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
     """Those of all flows; of a partition that several flows have read a group of, what was read last."""
-    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
-    found = (GroupLag(*row) for row in connection.execute(sql.select(*columns).order_by(group_lags.c.time_ms)))
+    found = _rows(connection, GroupLag, sql.select(*_columns(group_lags, GroupLag)).order_by(group_lags.c.time_ms))
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
 
 
@@ -227,6 +223,27 @@ def last_round(connection: Connection, flow: str, task: str) -> int | None:
     query = sql.select(rounds.c.time_ms).where(rounds.c.flow == flow, rounds.c.task == task)
     found: int | None = connection.scalar(query)
     return found
+
+
+def _columns(table: sql.Table, kind: type) -> list[sql.Column[Any]]:
+    return [table.c[field.name] for field in fields(kind)]
+
+
+def _rows(connection: Connection, kind: type[_Row], query: sql.Select[Any]) -> list[_Row]:
+    return [kind(*row) for row in connection.execute(query)]
+
+
+def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
+    found = _rows(connection, kind, sql.select(*_columns(table, kind)).where(table.c.flow == flow))
+    return sorted(found, key=lambda row: (row.group, row.topic, row.partition))
+
+
+def _replace(
+    connection: Connection, flow: str, table: sql.Table, rows: Sequence[GroupOffset] | Sequence[GroupLag]
+) -> None:
+    connection.execute(table.delete().where(table.c.flow == flow))
+    if rows:
+        connection.execute(sql.insert(table), [asdict(row) | {"flow": flow} for row in rows])
 
 
 _PARTITION = ("topic", "partition", "source_topic_id")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import sqlalchemy as sql
 
 from airmirror.ledger import groups, metrics, schema
@@ -15,7 +17,7 @@ from airmirror.wire.segments import Decision, Hold
 
 
 class Ledger:
-    """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind.
+    """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind; a context manager that closes it.
 
     Raises LedgerUrlInvalid, LedgerUnavailable, LedgerOfOtherVersion.
     """
@@ -73,3 +75,9 @@ class Ledger:
 
     def close(self) -> None:
         self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

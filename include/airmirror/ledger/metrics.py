@@ -18,25 +18,11 @@ from airmirror.wire.segments import SegmentRecord, Verified, decode
 
 _KEY = ("flow", "topic", "partition")
 _FRESH: Row = {
-    "remote_topic": "",
-    "source_topic_id": "",
-    "counted_end": 0,
-    "newest_end": -1,
-    "records": 0,
-    "bytes": 0,
-    "newest_ms": -1,
-    "latency_ms": -1,
-    "verified_ms": -1,
-    "high_watermark": -1,
-    "lag_records": 0,
-    "latency_most_ms": None,
-    "age_ms": None,
-    "age_most_ms": None,
-    "verified_record_ms": None,
-    "seen_ms": None,
-    "earlier_ms": None,
-    "earlier_records": None,
-    "earlier_bytes": None,
+    **dict.fromkeys(("remote_topic", "source_topic_id"), ""),
+    **dict.fromkeys(("counted_end", "records", "bytes", "lag_records"), 0),
+    **dict.fromkeys(("newest_end", "newest_ms", "latency_ms", "verified_ms", "high_watermark"), -1),
+    **dict.fromkeys(("latency_most_ms", "age_ms", "age_most_ms", "verified_record_ms", "seen_ms"), None),
+    **dict.fromkeys(("earlier_ms", "earlier_records", "earlier_bytes"), None),
 }
 LONGEST_MS = 2**53  # of an age: times of records are their producers'
 EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is computed from while something is verified

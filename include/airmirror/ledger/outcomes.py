@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.database import delete, upsert
 from airmirror.ledger.tables import failures, window_ends
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 
 WHOLE = TopicPartition("", -1)  # the key of an error that ends a window
 
@@ -25,7 +25,7 @@ STUBBORN = 3  # windows in a row after which even what should pass by itself nee
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(OfPartition):
     """An error of every window that tried it, ``windows`` in all; times in epoch milliseconds.
 
     Without a topic (partition -1) it is an error that ended whole windows.
@@ -40,10 +40,6 @@ class Failure:
     window: str
     transient: bool
     error: str
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     @property
     def needs_somebody(self) -> bool:

@@ -5,34 +5,45 @@ A change here is a new version of the schema (``schema.VERSION``).
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData()
+
+
+def table(name: str, *columns: SchemaItem) -> Table:
+    return Table(name, metadata, *columns)
 
 
 def _flow() -> Column[str]:
     return Column("flow", String(512), primary_key=True)
 
 
-def _topic() -> Column[str]:
-    return Column("topic", String(249), primary_key=True)
+def _of_partition(*group: str) -> list[Column[Any]]:
+    """The columns that tell a partition, or one of a group."""
+    groups = [Column(name, String(512), primary_key=True) for name in group]
+    topic = Column("topic", String(249), primary_key=True)
+    return [_flow(), *groups, topic, Column("partition", Integer, primary_key=True)]
 
 
-def _partition() -> Column[int]:
-    return Column("partition", Integer, primary_key=True)
+def _numbers(names: str, *, null: bool = False) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=null) for name in names.split()]
 
 
-def _group() -> Column[str]:
-    return Column("group", String(512), primary_key=True)
+def _bytes(names: str) -> list[Column[bytes]]:
+    return [Column(name, LargeBinary, nullable=False) for name in names.split()]
+
+
+def _texts(names: str, *, null: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=null) for name in names.split()]
 
 
 # How far each internal topic was read: the next offset; the last record that was read and the epoch of its leader.
-scanned = Table(
+scanned = table(
     "scanned",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
+    *_of_partition(),
     Column("topic_id", String(36), nullable=False),
     Column("next_offset", BigInteger, nullable=False),
     Column("last_offset", BigInteger),
@@ -40,29 +51,17 @@ scanned = Table(
 )
 
 # MirrorMaker 2's progress; of another name of its connector with a negative partition (loading.other_connector).
-progress = Table(
-    "progress",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
-    Column("source_offset", BigInteger, nullable=False),
-)
+progress = table("progress", *_of_partition(), *_numbers("source_offset"))
 
-segments = Table(
+segments = table(
     "segments",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
+    *_of_partition(),
     Column("source_topic_id", String(36), primary_key=True),
     Column("source_start", BigInteger, primary_key=True),
     Column("source_end", BigInteger, nullable=False),
     Column("log_offset", BigInteger, nullable=False),  # in the segment topic
     Column("window", String(512), nullable=False),
-    Column("time_ms", BigInteger, nullable=False),
-    Column("copied", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
+    *_numbers("time_ms copied bytes"),
     Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
     Column("value", LargeBinary, nullable=False),
     Column("copied_end", BigInteger),  # the source offset after the last copied one; null where nothing was copied
@@ -73,78 +72,51 @@ segments = Table(
 )
 
 # The newest segment of each partition, so that nothing must be searched for it.
-newest = Table(
+newest = table(
     "newest",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
+    *_of_partition(),
     Column("source_topic_id", String(36), nullable=False),
-    Column("source_start", BigInteger, nullable=False),
-    Column("source_end", BigInteger, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),
-    Column("key", LargeBinary, nullable=False),
-    Column("value", LargeBinary, nullable=False),
+    *_numbers("source_start source_end log_offset"),
+    *_bytes("key value"),
 )
 
 # The verified offset of each partition.
-verified = Table(
+verified = table(
     "verified",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
+    *_of_partition(),
     Column("source_topic_id", String(36), nullable=False),
-    Column("source_offset", BigInteger, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),
-    Column("key", LargeBinary, nullable=False),
-    Column("value", LargeBinary, nullable=False),
+    *_numbers("source_offset log_offset"),
+    *_bytes("key value"),
 )
 
 # Claims, holds and the flow's identity: one row a key.
-control = Table(
+control = table(
     "control",
-    metadata,
     _flow(),
     Column("key", LargeBinary(1024), primary_key=True),
     Column("kind", Integer, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),
-    Column("timestamp", BigInteger, nullable=False),
+    *_numbers("log_offset timestamp"),
     Column("value", LargeBinary, nullable=False),
 )
 
 # Numbers to be shown, of a partition: counted up to `counted_end` (a source offset); times in epoch milliseconds.
-partition_metrics = Table(
+partition_metrics = table(
     "partition_metrics",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
+    *_of_partition(),
     Column("remote_topic", String(249), nullable=False),
     Column("source_topic_id", String(36), nullable=False),
-    Column("counted_end", BigInteger, nullable=False),
-    Column("newest_end", BigInteger, nullable=False),
-    Column("records", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    Column("newest_ms", BigInteger, nullable=False),
-    Column("latency_ms", BigInteger, nullable=False),
-    Column("verified_ms", BigInteger, nullable=False),
-    Column("high_watermark", BigInteger, nullable=False),
-    Column("lag_records", BigInteger, nullable=False),
+    *_numbers("counted_end newest_end records bytes newest_ms latency_ms verified_ms high_watermark lag_records"),
     Column("latency_most_ms", BigInteger),  # null: the newest segment does not tell
-    Column("age_ms", BigInteger),
-    Column("age_most_ms", BigInteger),
+    *_numbers("age_ms age_most_ms", null=True),
     Column("verified_record_ms", BigInteger),  # the timestamp of the newest record that is verified
     Column("seen_ms", BigInteger),  # when the high watermark was read; null: when the flow last read all of them
     Column("earlier_ms", BigInteger),  # the counters as they were then, for a rate
-    Column("earlier_records", BigInteger),
-    Column("earlier_bytes", BigInteger),
+    *_numbers("earlier_records earlier_bytes", null=True),
 )
 
 # Numbers to be shown, of a whole flow: counters and gauges by name, each of what `label` says.
-flow_metrics = Table(
+flow_metrics = table(
     "flow_metrics",
-    metadata,
     _flow(),
     Column("name", String(64), primary_key=True),
     Column("label", String(64), primary_key=True),
@@ -152,80 +124,51 @@ flow_metrics = Table(
 )
 
 # The last of MirrorMaker 2's offset syncs of each partition. ``topic`` is the source's name.
-offset_syncs = Table(
-    "offset_syncs",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
-    Column("upstream", BigInteger, nullable=False),
-)
+offset_syncs = table("offset_syncs", *_of_partition(), *_numbers("upstream"))
 
 # MirrorMaker 2's checkpoints as they lie on the target: the last of each key. ``topic`` is the target's name.
-checkpoints = Table(
+checkpoints = table(
     "checkpoints",
-    metadata,
-    _flow(),
-    _group(),
-    _topic(),
-    _partition(),
-    Column("upstream", BigInteger, nullable=False),
-    Column("downstream", BigInteger, nullable=False),
+    *_of_partition("group"),
+    *_numbers("upstream downstream"),
     Column("metadata", Text, nullable=False),
     Column("written_ms", BigInteger),
 )
 
 # Where the last round of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
-group_offsets = Table(
+group_offsets = table(
     "group_offsets",
-    metadata,
-    _flow(),
-    _group(),
-    _topic(),
-    _partition(),
+    *_of_partition("group"),
     Column("remote_topic", String(249), nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("upstream", BigInteger),  # the position that was translated, and its translation
     Column("downstream", BigInteger),
     Column("exact", Boolean),
-    Column("again", BigInteger),
-    Column("on_target", BigInteger),
+    *_numbers("again on_target", null=True),
     Column("reason", String(512), nullable=False),  # empty: the group was moved
     Column("time_ms", BigInteger, nullable=False),
 )
 
 # The positions of the source's groups in what the flow replicates when they were last read, on ``cluster``; lags in records and
 # milliseconds, null where the next record's time is not known; ``again``: what would be read again on the other cluster.
-group_lags = Table(
+group_lags = table(
     "group_lags",
-    metadata,
-    _flow(),
-    _group(),
-    _topic(),
-    _partition(),
+    *_of_partition("group"),
     Column("cluster", String(512), nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("lag", BigInteger, nullable=False),
-    Column("lag_ms", BigInteger),
-    Column("again", BigInteger),
-    Column("again_ms", BigInteger),
+    *_numbers("position lag"),
+    *_numbers("lag_ms again again_ms", null=True),
     Column("time_ms", BigInteger, nullable=False),
     Column("kind", String(16)),
 )
 
 # When a task of the flow with an interval of its own was last done.
-rounds = Table(
-    "rounds",
-    metadata,
-    _flow(),
-    Column("task", String(64), primary_key=True),
-    Column("time_ms", BigInteger, nullable=False),
+rounds = table(
+    "rounds", _flow(), Column("task", String(64), primary_key=True), Column("time_ms", BigInteger, nullable=False)
 )
 
 # How the last windows that did something ended: in how many partitions they failed, or the error that ended them.
-window_ends = Table(
+window_ends = table(
     "window_ends",
-    metadata,
     _flow(),
     Column("window", String(512), primary_key=True),
     Column("time_ms", BigInteger, nullable=False),
@@ -234,14 +177,10 @@ window_ends = Table(
 )
 
 # What has failed in every window that tried it, since when; without a topic (partition -1): whole windows.
-failures = Table(
+failures = table(
     "failures",
-    metadata,
-    _flow(),
-    _topic(),
-    _partition(),
-    Column("since_ms", BigInteger, nullable=False),
-    Column("last_ms", BigInteger, nullable=False),
+    *_of_partition(),
+    *_numbers("since_ms last_ms"),
     Column("windows", Integer, nullable=False),
     Column("first_window", String(512), nullable=False),
     Column("window", String(512), nullable=False),
@@ -251,24 +190,18 @@ failures = Table(
 
 # The numbers of a flow over time, for plots: what its windows and gates measured, when. Counters as they were; lags are null
 # where only a gate judged (and seconds where no time is known), latencies are of what was committed since the sample before.
-samples = Table(
+samples = table(
     "samples",
-    metadata,
     _flow(),
     Column("time_ms", BigInteger, primary_key=True),
-    Column("records", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    Column("lag_records", BigInteger),
-    Column("lag_ms", BigInteger),
-    Column("latency_ms", BigInteger),
-    Column("latency_most_ms", BigInteger),
+    *_numbers("records bytes"),
+    *_numbers("lag_records lag_ms latency_ms latency_most_ms", null=True),
     Column("verified_ms", BigInteger),  # when the last window had ended that was verified as a whole
 )
 
 # What people are asked by a task of a run of Airmirror's DAGs in Airflow, and have answered. ``run``: the DAG's id and the run's.
-approvals = Table(
+approvals = table(
     "approvals",
-    metadata,
     _flow(),
     Column("run", String(512), primary_key=True),
     Column("task", String(250), primary_key=True),
@@ -276,9 +209,7 @@ approvals = Table(
     Column("about", Text, nullable=False),  # what it is for, as JSON
     Column("asked_ms", BigInteger, nullable=False),
     Column("option", Text),  # null, and all that follow: no answer yet
-    Column("reason", Text),
-    Column("user", Text),
-    Column("by", Text),
+    *_texts("reason user by", null=True),
     Column("answered_ms", BigInteger),
 )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from airmirror.naming.filters import TopicFilter, is_quick
 from airmirror.naming.internal import is_segment_topic, progress_topic, segment_topic
-from airmirror.naming.patterns import InvalidPattern
+from airmirror.naming.patterns import InvalidPattern, TopicFilter, is_quick
 from airmirror.naming.policies import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -13,8 +12,7 @@ from airmirror.naming.policies import (
     built_in_policy,
     policy,
 )
-from airmirror.naming.replicated import hops, is_cycle, replicated
-from airmirror.naming.streams import is_internal_of, is_internal_of_any, is_purged
+from airmirror.naming.replicated import hops, is_cycle, is_internal_of, is_internal_of_any, is_purged, replicated
 
 __all__ = [
     "DefaultReplicationPolicy",

@@ -3,6 +3,7 @@
 What means the same in both is copied; what Java spells differently is respelt (``\\Q…\\E``, ``\\p{Alpha}``, ``\\z``,
 ``(?<name>…)``, flags in the middle); what Python lacks is refused: ``[a-z&&[^b]]``, ``\\G``, ``\\R``, ``\\X``, flags
 other than i, m and s, scripts and blocks. ASCII rules hold for ``\\w``, ``\\d``, ``\\s``, ``\\b`` and case, as in Java.
+Filters of such patterns are those of MirrorMaker 2: DefaultTopicFilter, DefaultGroupFilter.
 """
 
 from __future__ import annotations
@@ -195,3 +196,30 @@ def _original(pieces: list[tuple[int, str]], position: int) -> int:
         if position < length:
             return start
     return pieces[-1][0]
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """Selects names that one of ``include`` matches as a whole and none of ``exclude``; an empty list matches nothing.
+
+    Groups and topic configs are selected by the same rule.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the filter selects this name. Raises InvalidPattern for a pattern that Python can't match as Java."""
+        return compile_list(self.include).fullmatch(topic) is not None and not compile_list(self.exclude).fullmatch(
+            topic
+        )
+
+
+# A character, one of a class, or any; at most one of them repeated: nothing to try again and again.
+_ONE = r"(?:[\w-]|\\[.\-_]|\.|\[\^?(?:[\w.-]|\\[.\-_])+\])"
+_QUICK = re.compile(rf"{_ONE}*(?:{_ONE}[*+?]{_ONE}*)?", re.ASCII)
+
+
+def is_quick(pattern: str) -> bool:
+    """Return whether the time to match a pattern is bounded by its length and the name's, whoever wrote it."""
+    return _QUICK.fullmatch(pattern) is not None

@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TypeVar
 
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import (
     MEMBERS_ACTIVE,
     Committed,
@@ -30,8 +31,7 @@ from airmirror.offsets.positions import GroupPosition, group_positions, held_bac
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import HeldClaim
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import opposite_of
+from airmirror.windows.mirror import Mirror, opposite_of
 from airmirror.wire.owners import Owner, Owners
 from airmirror.wire.segments import ResetRecord
 
@@ -201,4 +201,4 @@ def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
     if error is None:
         return item
     reason = str(Reason.ACTIVE) if error in MEMBERS_ACTIVE else f"{Reason.REFUSED}: {error_name(error)}"
-    return GroupOffset(**{**item.__dict__, "reason": reason})
+    return replace(item, reason=reason)

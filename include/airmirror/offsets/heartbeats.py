@@ -20,7 +20,7 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.topics.names import policy_of
-from airmirror.wire.heartbeats import Heartbeat
+from airmirror.wire.mirrormaker import Heartbeat
 
 DELIVERY_SECONDS = 30
 COMPACTED = {"cleanup.policy": "compact"}

@@ -16,9 +16,8 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
-from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.wire.heartbeats import decode_heartbeat
+from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord
 
@@ -98,7 +97,7 @@ def _last_window(segments: Sequence[SegmentRecord]) -> list[SegmentRecord]:
 
 def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
     """Yield the time at which each heartbeat of a segment was emitted, in epoch milliseconds; other records are left out."""
-    partition = TopicPartition(segment.remote_topic, segment.partition)
+    partition = segment.remote
     first = offsets_with_patience(target, [partition], EARLIEST)[partition]
     start = max(first, segment.target_start, segment.target_end - MOST)
     for entry in read_records(target, partition, start, segment.target_end):

@@ -11,25 +11,23 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
 from airmirror.clusters.protocol.stable import stable_offsets
-from airmirror.clusters.protocol.streams_groups import may_break
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfCopy, TopicPartition
 from airmirror.topics.names import select
-from airmirror.windows.mirror import Journal, Mirror
-from airmirror.windows.opposite import catch_up_if_there, caught_up_opposite, opposite_of
+from airmirror.windows.mirror import Journal, Mirror, catch_up_if_there, caught_up_opposite, opposite_of
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class GroupPosition:
+class GroupPosition(OfCopy):
     """One group's position of one partition of the flow's source, and what it is on the target, or why that is not known.
 
     ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
@@ -47,14 +45,6 @@ class GroupPosition:
     lag_records: int = 0
     newest_ms: int = -1
     kind: str = ""
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def remote(self) -> TopicPartition:
-        return TopicPartition(self.remote_topic, self.partition)
 
 
 def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collection[str] = ()) -> list[GroupPosition]:
@@ -104,14 +94,8 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
     wanted = {key.topic for offsets in committed.values() for key in offsets}
     existing = wanted - source.refresh_existing(wanted).keys()
     counts = {topic: source.partitions(topic) for topic in existing}
-    forward = PositionLookup(
-        flow=flow,
-        ledger=mirror.index,
-        source=source,
-        target=mirror.target,
-        remote_topics=select(flow, existing),
-        groups_on="source",
-    )
+    remote = select(flow, existing)
+    forward = PositionLookup(flow, mirror.index, source, mirror.target, remote, groups_on="source")
     returning = flow.returns.keys() & existing
     backward = _return_trip(mirror, existing - forward.remote_topics.keys() | returning)
     begins = _begins(mirror.index, returning)
@@ -147,14 +131,7 @@ def positions_without_source(
     Positions of topics that the flow does not replicate are left out.
     """
     remote = select(journal.flow, {key.topic for offsets in committed.values() for key in offsets})
-    lookup = PositionLookup(
-        flow=journal.flow,
-        ledger=journal.index,
-        source=None,
-        target=journal.target,
-        remote_topics=remote,
-        groups_on="source",
-    )
+    lookup = PositionLookup(journal.flow, journal.index, None, journal.target, remote, groups_on="source")
     wanted = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
     wanted = [item for item in wanted if item[1].topic in remote]
     known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
@@ -169,14 +146,7 @@ def positions_on_source(
 
     ``names``: the source's topics with their remote topics; ``committed`` is in the latter. The ledger must have caught up.
     """
-    lookup = PositionLookup(
-        flow=mirror.flow,
-        ledger=mirror.index,
-        source=mirror.source,
-        target=mirror.target,
-        remote_topics=names,
-        groups_on="target",
-    )
+    lookup = PositionLookup(mirror.flow, mirror.index, mirror.source, mirror.target, names, groups_on="target")
     back = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
     return _rows_back(lookup, {remote: topic for topic, remote in names.items()}, back)
 
@@ -228,7 +198,7 @@ def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartiti
     """Return where the flow's own account of partitions of topics that return begins: what lies before it was brought there."""
     last = [record for (topic, _), record in ledger.last_segments().items() if topic in returning]
     ids = [(record.topic, record.partition, record.source_topic_id) for record in last]
-    return {TopicPartition(each.topic, each.partition): each.source_start for each in ledger.first_segments(ids)}
+    return {each.key: each.source_start for each in ledger.first_segments(ids)}
 
 
 def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
@@ -257,8 +227,4 @@ def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:
             or (wanted.matches(record.remote_topic) and wanted.matches(record.topic))
         )
     }
-    return (
-        PositionLookup(flow=flow, ledger=back, source=target, target=source, remote_topics=brought, groups_on="target")
-        if brought
-        else None
-    )
+    return PositionLookup(flow, back, target, source, brought, groups_on="target") if brought else None

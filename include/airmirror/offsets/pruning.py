@@ -16,8 +16,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import claimed
-from airmirror.windows.mirror import Journal
-from airmirror.windows.opposite import returns_of
+from airmirror.windows.mirror import Journal, returns_of
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar
 from uuid import UUID
 
 from confluent_kafka import KafkaException
@@ -50,12 +51,8 @@ def ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
             raise refused
 
 
-class Loader(Protocol):
-    """The ledger's method that takes in records of a topic, like ``FlowLedger.load_checkpoints``."""
-
-    def __call__(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int], /
-    ) -> None: ...
+Loader = Callable[[str, UUID, Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]
+"""The ledger's method that takes in records of a topic, like ``FlowLedger.load_checkpoints``."""
 
 
 def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -> None:
@@ -64,7 +61,7 @@ def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
     start = scanned_of(routes, ledger, topic, {log: end}).get(0, 0)
-    load_tail(routes, log, start, end, lambda entries, at, since: load(topic, topic_id, entries, at, since))
+    load_tail(routes, log, start, end, partial(load, topic, topic_id))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.alongside import BackgroundThread
+from airmirror.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
+from airmirror.windows.window import WindowOrder
 
 APPLICATION = Path(__file__).parents[1] / "spark_jobs" / "replicate_window.py"  # the file that spark-submit is given
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
@@ -56,43 +57,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection) -> WindowResult:
+    order = WindowOrder(given.window, only=selection.takes, tell=_tell, report=_report)
     if given.ranges is not None:
-        return run_ranges(
-            prepared,
-            None,
-            given.window,
-            read_ranges(given.ranges),
-            before=given.before,
-            only=selection.takes,
-            done=_tell_result,
-            tell=_tell,
-            report=_report,
-        )
+        return run_ranges(prepared, None, order, read_ranges(given.ranges), before=given.before, done=_tell_result)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
-    if not given.advance:
-        # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has named it.
-        known = given.expectations is not None and by.suites is not None
-        return run(
-            prepared,
-            None,
-            given.window,
-            only=selection.takes,
-            following=following_of(prepared.opened, by, window=given.window, rounds=_flagged(given)) if known else None,
-            advance=False,
-            tell=_tell,
-            report=_report,
-        )
-    return run_judged(
-        prepared,
-        None,
-        given.window,
-        by,
-        rounds=_flagged(given),
-        only=selection.takes,
-        tell=_tell,
-        report=_report,
-    ).result
+    if given.advance:
+        return run_judged(prepared, None, order, by, _flagged(given)).result
+    # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has named it.
+    known = given.expectations is not None and by.suites is not None
+    following = following_of(prepared.opened, by, window=given.window, rounds=_flagged(given)) if known else None
+    return run(prepared, None, replace(order, following=following, advance=False))
 
 
 def _flagged(given: argparse.Namespace) -> list[str]:
@@ -137,9 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"a directory of expectations of your own; {EXPECTATIONS} by default",
     )
     parser.add_argument(
-        "--no-expectations",
-        action="store_true",
-        help="judge by the engine's own checks alone; what is held stays held",
+        "--no-expectations", action="store_true", help="judge by the engine's own checks alone; what is held stays held"
     )
     parser.add_argument(
         "--ranges",

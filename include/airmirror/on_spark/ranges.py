@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from airmirror.flows.audit import Range
 from airmirror.flows.backfill import backfill, before_the_first
 from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_spark.windows import on_spark, run
-from airmirror.partitions import TopicPartition
-from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
+from airmirror.windows.window import WindowOrder
+
+Patiently = Callable[[Callable[[], WindowResult | None]], WindowResult | None]
 
 
 def at_once(work: Callable[[], WindowResult | None]) -> WindowResult | None:
@@ -24,64 +27,51 @@ def at_once(work: Callable[[], WindowResult | None]) -> WindowResult | None:
 def run_ranges(
     prepared: Prepared,
     spark_url: str | None,
-    window: str,
+    order: WindowOrder,
     ranges: Sequence[Range],
     *,
     before: bool,
-    only: Callable[[TopicPartition], bool],
     done: Callable[[WindowResult], None],
-    patiently: Callable[[Callable[[], WindowResult | None]], WindowResult | None] = at_once,
-    tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[CopyProgress], None] = lambda progress: None,
+    patiently: Patiently = at_once,
 ) -> WindowResult:
     """Replicate, in order, what lies beyond progress up to the ends of ``ranges``; nothing of other partitions. Not judged.
 
-    In as many windows as it takes: ``window``, ``window-2``, … ``before``: also what lies before the first replicated offset,
-    into topics of its own, where the flow wants that. ``done`` hears of every window and may raise; ``patiently`` calls what
-    needs the flow's claim. Raises what ``run`` and ``backfill`` raise.
+    In as many windows as it takes: that of the order, ``…-2``, ``…-3``. ``before``: also what lies before the first replicated
+    offset, into topics of its own, where the flow wants that. ``done`` hears of every window and may raise; ``patiently`` calls
+    what needs the flow's claim. Raises what ``run`` and ``backfill`` raise.
     """
-    ends = {item.key: item.end for item in ranges}
-    number, name = 1, window
+    one, number = replace(order, until={item.key: item.end for item in ranges}, advance=False), 1
     while True:
-        one = partial(run, prepared, spark_url, name, only=only, until=ends, advance=False, tell=tell, report=report)
-        result = patiently(one)
+        result = patiently(partial(run, prepared, spark_url, one))
         assert result is not None
         done(result)
         if not result.is_cut or any(row.failed for row in result.rows):
             break
-        number, name = number + 1, f"{window}-{number + 1}"
+        number += 1
+        one = replace(one, window=f"{order.window}-{number}")
     if before:
-        _before(
-            opened=prepared.opened,
-            spark_url=spark_url,
-            window=window,
-            ranges=ranges,
-            done=done,
-            patiently=patiently,
-            tell=tell,
-        )
+        _before(prepared.opened, spark_url, order, ranges, done=done, patiently=patiently)
     return result
 
 
 def _before(
     opened: Opened,
     spark_url: str | None,
-    window: str,
+    order: WindowOrder,
     ranges: Sequence[Range],
+    *,
     done: Callable[[WindowResult], None],
-    patiently: Callable[[Callable[[], WindowResult | None]], WindowResult | None],
-    tell: Callable[[str], None],
+    patiently: Patiently,
 ) -> None:
     if backfill_of(opened) is None:
         return
-    parts, number = before_the_first(opened, ranges), 0
-    with on_spark(opened, spark_url, tell) as (slots, execute):
-        while parts:
-            number += 1
-            name = f"{window}-before-{number}"
-            result = patiently(partial(backfill, opened, parts, execute, slots, window=name, tell=tell))
+    parts = before_the_first(opened, ranges)
+    with on_spark(opened, spark_url, order.tell) as (slots, execute):
+        for number in count(1) if parts else ():
+            one = WindowOrder(f"{order.window}-before-{number}", slots=slots, tell=order.tell)
+            result = patiently(partial(backfill, opened, parts, execute, one))
             if result is None:
-                tell("what lies before the first replicated offset was replicated before")
+                order.tell("what lies before the first replicated offset was replicated before")
                 return
             done(result)
             if not result.is_cut:

@@ -56,7 +56,7 @@ def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
 def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
     """The results; ``asked``: the partitions that they may be of. Raises the answer's error, BadAnswer."""
     results = answer_of(data, LARGEST, lambda answer: [_result(*row) for row in answer["results"]])
-    strangers = {TopicPartition(each.topic, each.partition) for each in results} - set(asked)
+    strangers = {each.key for each in results} - set(asked)
     if strangers:
         raise BadAnswer(f"it is of {len(strangers)} partitions that the window does not have")
     return results

@@ -2,28 +2,34 @@
 
 Every new Connect session leaves a Python daemon behind on the server, so a flow has one that is never stopped: its id is
 made of the deployment's secret, the flow, the library's digest and a generation, which goes up when the server has closed
-or forgotten it.
+or forgotten it. The secret, so that no other user can join or prepare a session: ``AIRMIRROR_SPARK_SECRET`` in the environment
+of every process of the deployment; without it one of the user on this machine.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import hmac
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import build, digest
-from airmirror.on_spark.secret import ClusterPair, session_id
+from airmirror.private import private_directory
 
 _INVALID = "INVALID_CONNECT_URL"  # said with the parameters, and so the token
 _REFUSED = (_INVALID, "UNAUTHENTICATED", "PERMISSION_DENIED")
@@ -193,3 +199,40 @@ def _first_line(error: Exception) -> str:
     if found := re.search(r'details = "(.*)"', str(error)):
         return found[1]
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+SECRET_VARIABLE = "AIRMIRROR_SPARK_SECRET"
+SECRET_FILE = "spark.secret"
+
+
+class ClusterPair(Protocol):
+    """Two clusters that a session is about, by a name: a flow, or a comparison."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> Cluster: ...
+    @property
+    def target(self) -> Cluster: ...
+
+
+def session_id(flow: ClusterPair, library: str, generation: int) -> UUID:
+    """The id of the flow's session: another flow, deployment, cluster, library or generation has another one."""
+    parts = (flow.name, *flow.source.bootstrap_servers, "", *flow.target.bootstrap_servers, library, str(generation))
+    digest = hmac.digest(_secret(os.environ.get(SECRET_VARIABLE, "")), "\0".join(parts).encode(), "sha256")
+    return UUID(bytes=digest[:16], version=4)
+
+
+@cache
+def _secret(given: str) -> bytes:
+    directory = private_directory()
+    if given or directory is None:
+        return given.encode() or secrets.token_bytes(32)
+    file, draft = directory / SECRET_FILE, directory / f"{SECRET_FILE}.{os.getpid()}"
+    if not file.exists():
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(secrets.token_bytes(32))
+        with contextlib.suppress(FileExistsError):  # another process was quicker: its secret counts
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_bytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,54 +13,27 @@ from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
-from airmirror.partitions import TopicPartition
 from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows.following import Follow
-from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult, with_verdicts
-from airmirror.windows.window import Execute, run_window
+from airmirror.windows.window import Execute, WindowOrder, run_window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(
-    prepared: Prepared,
-    spark_url: str | None,
-    window: str,
-    *,
-    only: Callable[[TopicPartition], bool] = lambda partition: True,
-    until: Mapping[TopicPartition, int] | None = None,
-    following: Follow | None = None,
-    advance: bool = True,
-    tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[CopyProgress], None] = lambda progress: None,
-) -> WindowResult:
-    """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
+def run(prepared: Prepared, spark_url: str | None, order: WindowOrder) -> WindowResult:
+    """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process, in as many slots as that
+    runs at once."""
     opened = prepared.opened
-    flow = opened.flow
-    with on_spark(opened, spark_url, tell) as (slots, execute):
+    with on_spark(opened, spark_url, order.tell) as (slots, execute):
         try:
-            result = run_window(
-                flow,
-                opened.ledger,
-                prepared.topics,
-                execute,
-                window=window,
-                slots=slots,
-                only=only,
-                until=until,
-                following=following,
-                advance=advance,
-                tell=tell,
-                report=report,
-            )
+            result = run_window(opened.flow, opened.ledger, prepared.topics, execute, replace(order, slots=slots))
         except AirmirrorError as error:
-            measure_failure(opened, window, error)
+            measure_failure(opened, order.window, error)
             raise
-        measure_window(opened, result, lambda key: only(key) and (until is None or key in until))
-        if advance and result.rows:
+        measure_window(opened, result, lambda key: order.only(key) and (order.until is None or key in order.until))
+        if order.advance and result.rows:
             measure_latency(opened)
         return result
 
@@ -80,19 +53,16 @@ class RunWindow:
 def run_judged(
     prepared: Prepared,
     spark_url: str | None,
-    window: str,
+    order: WindowOrder,
     expectations: Expectations,
-    *,
     rounds: Collection[str] = (),
-    only: Callable[[TopicPartition], bool] = lambda partition: True,
-    tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run; where the window follows (``window.follow.ms``) the gate
     judges meanwhile too, and ``rounds`` are done. Raises what ``run`` and ``judge_flow`` raise.
     """
+    window, tell = order.window, order.tell
     following = following_of(prepared.opened, expectations, window=window, rounds=rounds)
-    result = run(prepared, spark_url, window, only=only, following=following, advance=False, tell=tell, report=report)
+    result = run(prepared, spark_url, replace(order, following=following, advance=False))
     begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
     taken = time.monotonic() - begun

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 Row = Mapping[str, object]
 
@@ -42,3 +42,26 @@ NULLABLE = ("error", *MEASURED)
 def partition_of(row: Row) -> tuple[str, int]:
     """The topic and partition that a row is about."""
     return str(row["topic"]), int(str(row["partition"]))
+
+
+MOST_ROWS = 20
+_SHOWN = ("topic", "partition", "source_start", "source_end", "copied", "target_records", "lag_records")
+
+
+def table(rows: Sequence[Row], columns: Sequence[str] = _SHOWN) -> str:
+    """Rows as aligned columns, at most twenty and how many more there are."""
+    return aligned(columns, [[_text(row[column]) for column in columns] for row in rows], MOST_ROWS)
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
+    """Columns under their names; of more than ``most`` rows, how many more there are."""
+    lines = [columns, *rows[:most]]
+    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
+    shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*shown, *([f"… and {len(rows) - most} more"] if len(rows) > most else [])])
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -31,7 +31,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.times import utc
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
-from airmirror.windows.window import run_window
+from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.claims import ClaimEntry, holder
 
 SLOTS = 4
@@ -175,16 +175,9 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     def only(key: TopicPartition) -> bool:
         return topics is None or key.topic in topics
 
-    result = run_window(
-        prepared.opened.flow,
-        prepared.opened.ledger,
-        prepared.topics,
-        in_threads,
-        window=f"last-{uuid.uuid4().hex[:12]}",
-        slots=lambda: opened.flow.tasks_max or SLOTS,
-        only=only,
-        tell=tell,
-    )
+    window = f"last-{uuid.uuid4().hex[:12]}"
+    order = WindowOrder(window, slots=lambda: opened.flow.tasks_max or SLOTS, only=only, tell=tell)
+    result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)
     wrong = [
         str(row.error)

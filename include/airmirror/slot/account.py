@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import xxhash
 
-from airmirror.slot.contract import Slot, SlotPartition
+from airmirror.partitions import TopicPartition
 from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME
 from airmirror.wire.segments import Segment, SegmentRecord
 
@@ -105,20 +106,30 @@ class Account:
             target_first += count
         self.target_end = target_first
 
-    def record(self, slot: Slot, partition: SlotPartition, time_ms: int) -> SegmentRecord:
-        """The segment record of the transaction (invariant A)."""
+    def record(
+        self,
+        key: TopicPartition,
+        remote_topic: str,
+        ids: tuple[UUID, UUID],
+        *,
+        window: str,
+        time_ms: int,
+        slot: int = 0,
+        checksum: int = -1,
+    ) -> SegmentRecord:
+        """The segment record of the transaction (invariant A). ``ids``: of the source's topic and of the remote one."""
         target_end = max(self.target_end, 0)
         return SegmentRecord(
-            source_topic_id=partition.source_topic_id,
-            topic=partition.topic,
-            partition=partition.partition,
+            source_topic_id=ids[0],
+            topic=key.topic,
+            partition=key.partition,
             source_start=self.start,
-            window=slot.window,
-            slot=slot.number,
+            window=window,
+            slot=slot,
             time_ms=time_ms,
             source_end=self.end,
-            target_topic_id=partition.target_topic_id,
-            remote_topic=partition.remote_topic,
+            target_topic_id=ids[1],
+            remote_topic=remote_topic,
             target_start=self.segments[0].target_first if self.segments else target_end,
             target_end=target_end,
             copied=self.copied,
@@ -134,5 +145,5 @@ class Account:
             min_timestamp=self.min_timestamp,
             read_ms=self.read_ms,
             target_epoch=self.target_epoch,
-            source_checksum=-1 if partition.compacted else self.checksum,
+            source_checksum=checksum,
         )

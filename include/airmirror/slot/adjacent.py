@@ -68,13 +68,6 @@ def foreign(source: str, target: Routes, partition: SlotPartition, start: int, e
         for batch, aborted in batches:
             is_data = batch.count and not batch.is_control and not aborted
             if is_data and batch.next_offset > start and batch.base_offset < end:
-                return ForeignRecords(
-                    cluster=source,
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    target=target.alias,
-                    remote_topic=partition.remote_topic,
-                    first=batch.base_offset,
-                    last=batch.next_offset - 1,
-                )
+                place = (source, *partition.source, target.alias, partition.remote_topic)
+                return ForeignRecords(*place, batch.base_offset, batch.next_offset - 1)
     return None

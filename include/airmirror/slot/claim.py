@@ -91,11 +91,11 @@ class ClaimLog:
                 is_own = record.claim.window == self._slot.window
                 self.is_ending = self.is_ending or (is_own and record.claim.event is ClaimEvent.ENDING)
         elif isinstance(record, SegmentRecord):
-            self._newest[TopicPartition(record.topic, record.partition)] = record
+            self._newest[record.key] = record
             if record.window == self._slot.window:
                 self.commits.note(record.slot, record.time_ms, record.size)
         elif isinstance(record, Hold) or (isinstance(record, Decision) and record.action is Action.HOLD):
-            self.held.add(TopicPartition(record.topic, record.partition))
+            self.held.add(record.key)
 
     @property
     def age(self) -> float:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 
 TRANSACTION_TIMEOUT_MS = 60_000  # as Kafka's own producer has it
 
@@ -96,7 +96,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class SlotResult:
+class SlotResult(OfPartition):
     """One row a partition: how it ended. The segments say what was copied; they are committed with the records."""
 
     topic: str

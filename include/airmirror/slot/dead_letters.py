@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
@@ -99,16 +99,8 @@ class DeadLetterTopic:
         return bytes(compress(codec, record(with_headers(body, headers))))
 
     def _refused(self, source: TopicPartition, offset: int, answer: Produced) -> Exception:
-        return DeadLetterRefused(
-            cluster=self.flow.source.alias,
-            topic=source.topic,
-            partition=source.partition,
-            offset=offset,
-            target=self.flow.target.alias,
-            dead_letter_topic=self.name,
-            code=answer.error,
-            error=answer.message or error_name(answer.error),
-        )
+        place = (self.flow.source.alias, *source, offset, self.flow.target.alias, self.name)
+        return DeadLetterRefused(*place, code=answer.error, error=answer.message or error_name(answer.error))
 
 
 def _ignore(_base: int) -> None:

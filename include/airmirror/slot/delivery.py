@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, Routes
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.slot.account import Account, payload_digest
@@ -67,6 +67,16 @@ class Delivery:
         self.decodes = False  # whether records had to be decoded
         self._known_end = partition.known_end
 
+    @property
+    def where(self) -> tuple[str, str, int]:
+        """The source and its partition, as errors have them."""
+        return self.context.slot.flow.source.alias, *self.partition.source
+
+    @property
+    def there(self) -> tuple[str, str]:
+        """The target and the remote topic, as errors have them after ``where``."""
+        return self.context.slot.flow.target.alias, self.partition.remote_topic
+
     def committed(self, position: int, leader_epoch: int) -> None:
         """Begin the account of the next transaction."""
         if self.account.segments:
@@ -116,65 +126,31 @@ class Delivery:
 
     def check_adjacent(self, account: Account, base: int, count: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
-        context, partition = self.context, self.partition
-        last = account.target_end
-        alias, target = context.slot.flow.source.alias, context.slot.flow.target.alias
+        context, last = self.context, account.target_end
         if base < last:
-            raise TargetTruncated(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                target=target,
-                remote_topic=partition.remote_topic,
-                expected_end=last,
-                end=base,
-            )
+            raise TargetTruncated(*self.where, *self.there, last, base)
         if base > self._known_end and not context.slot.flow.is_aggregate:
-            error = foreign(alias, context.target, partition, max(last, 0), base)
+            error = foreign(context.slot.flow.source.alias, context.target, self.partition, max(last, 0), base)
             if error is not None:
                 raise error
         self._known_end = base + count
 
     def unavailable(self, reason: str) -> TargetUnavailable:
         """The error of the target's partition where it takes or gives no records."""
-        source, target, partition = (
-            self.context.slot.flow.source.alias,
-            self.context.slot.flow.target.alias,
-            self.partition,
-        )
-        return TargetUnavailable(
-            cluster=source,
-            topic=partition.topic,
-            partition=partition.partition,
-            target=target,
-            remote_topic=partition.remote_topic,
-            reason=reason,
-        )
+        return TargetUnavailable(*self.where, *self.there, reason)
 
     def corrupt(self, offset: int, reason: str) -> SourceCorrupt:
-        partition = self.partition
-        return SourceCorrupt(self.context.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
+        return SourceCorrupt(*self.where, offset, reason)
 
     def diverged(self, position: int, batch: Batch) -> SourceDiverged:
         """The error of a log whose batch before the position is not the one that was copied."""
-        key = (self.context.slot.flow.source.alias, *self.partition.source)
-        return SourceDiverged(*key, position, batch.leader_epoch, batch.base_offset, is_other=True)
+        return SourceDiverged(*self.where, position, batch.leader_epoch, batch.base_offset, is_other=True)
 
     def over_limit(self, offset: int) -> BatchOverLimit:
-        flow, partition = self.context.slot.flow, self.partition
-        return BatchOverLimit(
-            cluster=flow.source.alias,
-            topic=partition.topic,
-            partition=partition.partition,
-            offset=offset,
-            limit=self.largest,
-            target=flow.target.alias,
-        )
+        return BatchOverLimit(*self.where, offset, self.largest, self.context.slot.flow.target.alias)
 
     def unexpected_hole(self, first: int, last: int) -> None:
-        raise UnexpectedHole(
-            self.context.slot.flow.source.alias, self.partition.topic, self.partition.partition, first, last
-        )
+        raise UnexpectedHole(*self.where, first, last)
 
 
 @dataclass(slots=True)
@@ -220,49 +196,25 @@ class Sent:
         )
 
     def refused(self, answer: Produced) -> Exception:
-        slot, partition = self.delivery.context.slot, self.delivery.partition
-        target = slot.flow.target.alias
+        where, there = self.delivery.where, self.delivery.there
         if answer.error == TOPIC_DENIED:
-            where = (slot.flow.source.alias, partition.topic, partition.partition)
-            return AccessLost(*where, target, partition.remote_topic, "Write")
+            return AccessLost(*where, *there, "Write")
         first, last = self.runs[0][0], sum(self.runs[-1]) - 1
         about = (first,) if self.count == 1 else tuple(_offsets(self.runs, answer.refused))
-        return WriteRefused(
-            cluster=slot.flow.source.alias,
-            topic=partition.topic,
-            partition=partition.partition,
-            target=slot.flow.target.alias,
-            remote_topic=partition.remote_topic,
-            first=first,
-            last=last,
-            code=answer.error,
-            error=answer.message or error_name(answer.error),
-            offsets=about,
-        )
+        said = answer.message or error_name(answer.error)
+        return WriteRefused(*where, *there, first, last, code=answer.error, error=said, offsets=about)
 
     def late(self, reason: str) -> Exception:
         return self.delivery.unavailable(reason)
 
     def _unread(self, code: int) -> Exception:
         if code == TOPIC_DENIED:
-            slot, partition = self.delivery.context.slot, self.delivery.partition
-            where = (slot.flow.source.alias, partition.topic, partition.partition)
-            return AccessLost(*where, slot.flow.target.alias, partition.remote_topic, "Read")
+            return AccessLost(*self.delivery.where, *self.delivery.there, "Read")
         return self.delivery.unavailable(f"it can't be read back ({error_name(code)})")
 
     def _differs(self, target_offset: int, difference: str) -> Exception:
-        slot, partition = self.delivery.context.slot, self.delivery.partition
-        return ReadBackDiffers(
-            cluster=slot.flow.source.alias,
-            topic=partition.topic,
-            partition=partition.partition,
-            target=slot.flow.target.alias,
-            remote_topic=partition.remote_topic,
-            first=self.runs[0][0],
-            last=sum(self.runs[-1]) - 1,
-            target_offset=target_offset,
-            difference=difference,
-        )
+        place, ends = (*self.delivery.where, *self.delivery.there), (self.runs[0][0], sum(self.runs[-1]) - 1)
+        return ReadBackDiffers(*place, *ends, target_offset, difference)
 
 
 def _offsets(runs: Sequence[tuple[int, int]], numbers: Iterable[int]) -> Iterator[int]:

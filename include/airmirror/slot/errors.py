@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition
 
 
 @dataclass(eq=False)
-class PartitionError(AirmirrorError):
+class PartitionError(AirmirrorError, OfPartition):
     """An error of one partition (of the source, unless the message says otherwise)."""
 
     cluster: str
@@ -23,16 +23,12 @@ class PartitionError(AirmirrorError):
 
     @property
     def where(self) -> str:
-        return f"cluster {self.cluster!r}: {TopicPartition(self.topic, self.partition)}"
+        return f"cluster {self.cluster!r}: {self.key}"
 
     @property
     def first_bad(self) -> int | None:
         """The source offset from which on the partition can't go; None: nothing of it can be copied."""
         return None
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
 
 def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
@@ -91,9 +87,7 @@ class SourceTruncated(PartitionError):
         else:
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
         return f"{self.where}: replication continues at offset {self.position}, but {lost}; " + ways_out(
-            self,
-            ("continue, and record the missing offsets as lost", "--accept-loss"),
-            (BEGINNING, "--start-again"),
+            self, ("continue, and record the missing offsets as lost", "--accept-loss"), (BEGINNING, "--start-again")
         )
 
 

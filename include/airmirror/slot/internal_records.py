@@ -29,7 +29,15 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
     for intake in intakes:
         partition, account = intake.partition, intake.account
-        segment = account.record(slot, partition, now)
+        segment = account.record(
+            partition.source,
+            partition.remote_topic,
+            (partition.source_topic_id, partition.target_topic_id),
+            window=slot.window,
+            time_ms=now,
+            slot=slot.number,
+            checksum=-1 if partition.compacted else account.checksum,  # a cleaner rewrites batches
+        )
         by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
             (segment.encode_key(), segment.encode_value())
         )

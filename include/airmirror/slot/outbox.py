@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.protocol.transactions import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.waiting import Look, ready

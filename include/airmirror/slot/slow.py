@@ -153,16 +153,8 @@ class SlowPath:
         delivery, partition, context = self._delivery, self._delivery.partition, self._delivery.context
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > partition.max_message_bytes:
-            too_large = RecordTooLarge(
-                cluster=context.slot.flow.source.alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                offset=int(dense.offsets[0]),
-                size=len(dense.payload) + HEADER_SIZE,
-                limit=partition.max_message_bytes,
-                target=context.slot.flow.target.alias,
-                remote_topic=partition.remote_topic,
-            )
+            sizes = (len(dense.payload) + HEADER_SIZE, partition.max_message_bytes)
+            too_large = RecordTooLarge(*delivery.where, int(dense.offsets[0]), *sizes, *delivery.there)
             if not delivery.tolerant:
                 raise too_large
             self._lose(dense.records, dense.codec, str(too_large))
@@ -201,18 +193,11 @@ class SlowPath:
         found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._delivery.largest)
         number = first_difference(dense.records, found)
         if number >= 0 or len(found) != len(dense.records):
-            flow, partition, offsets = self._delivery.context.slot.flow, self._delivery.partition, dense.offsets
-            raise ReadBackDiffers(
-                cluster=flow.source.alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                target=flow.target.alias,
-                remote_topic=partition.remote_topic,
-                first=int(offsets[0]),
-                last=int(offsets[-1]),
-                target_offset=-1,
-                difference="the slow path did not write what was fetched",
+            place, ends = (
+                (*self._delivery.where, *self._delivery.there),
+                (int(dense.offsets[0]), int(dense.offsets[-1])),
             )
+            raise ReadBackDiffers(*place, *ends, -1, "the slow path did not write what was fetched")
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""

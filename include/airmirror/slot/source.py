@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.log import (
     EARLIEST,
     LATEST,
@@ -240,15 +240,9 @@ class Source:
 
     def _check(self, intake: Intake, fetched: Fetched) -> None:
         partition, alias = intake.partition, self._routes.alias
+        where = (alias, *partition.source)
         if fetched.diverging_epoch >= 0:
-            raise SourceDiverged(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                position=intake.position,
-                epoch=fetched.diverging_epoch,
-                end_offset=fetched.diverging_end_offset,
-            )
+            raise SourceDiverged(*where, intake.position, fetched.diverging_epoch, fetched.diverging_end_offset)
         if fetched.error == OFFSET_OUT_OF_RANGE:
             # the answer itself does not say where the log begins and ends
             start, end = (
@@ -257,26 +251,12 @@ class Source:
             )
             if start <= intake.position <= end:  # the next plan asks whether it is still the same log
                 reason = f"its leader says that offset {intake.position} is out of range, and its log {start} to {end}"
-                raise PartitionUnavailable(alias, partition.topic, partition.partition, reason)
-            raise SourceTruncated(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                position=intake.position,
-                log_start=start,
-                log_end=end,
-            )
+                raise PartitionUnavailable(*where, reason)
+            raise SourceTruncated(*where, intake.position, start, end)
         if fetched.error == TOPIC_DENIED:
-            raise AccessLost(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                denying=alias,
-                denied_topic=partition.topic,
-                operation="Read",
-            )
+            raise AccessLost(*where, alias, partition.topic, "Read")
         if fetched.error:
-            raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
+            raise PartitionUnavailable(*where, error_name(fetched.error))
 
     def _refresh(self) -> None:
         """Read the metadata again; what is fetched after that are still the same topics. Raises TopicRecreated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ class Drift:
     target: str | None
     outcome: str
     reason: str
-    will_change: bool
+    will_change: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -34,103 +34,35 @@ def drifts(planned: TopicPlan) -> list[Drift]:
     return sorted(found, key=lambda drift: (drift.topic, drift.remote))
 
 
-def _of_topics(planned: TopicPlan, topics: Mapping[str, str]) -> list[Drift]:
-    found = [
-        Drift(
-            topic=refused.topic,
-            remote=refused.remote,
-            what="topic",
-            source="exists",
-            target=None,
-            outcome="refused",
-            reason=refused.reason,
-            will_change=False,
-        )
-        for refused in planned.refused
-    ]
+def _of_topics(planned: TopicPlan, topics: Mapping[str, str]) -> Iterator[Drift]:
+    for refused in planned.refused:
+        yield Drift(refused.topic, refused.remote, "topic", "exists", None, outcome="refused", reason=refused.reason)
     for new in planned.create:
-        outcome = f"created with {counted(new.partitions, 'partition')}"
-        found.append(
-            Drift(
-                topic=topics[new.name],
-                remote=new.name,
-                what="topic",
-                source="exists",
-                target="missing",
-                outcome=outcome,
-                reason="every topic is mirrored",
-                will_change=True,
-            )
-        )
+        made, why = f"created with {counted(new.partitions, 'partition')}", "every topic is mirrored"
+        topic = topics[new.name]
+        yield Drift(topic, new.name, "topic", "exists", "missing", outcome=made, reason=why, will_change=True)
     for more in planned.grow:
-        outcome, why = f"{more.partitions} partitions", "partitions grow with the source"
-        before, after = str(more.before), str(more.partitions)
-        found.append(
-            Drift(
-                topic=topics[more.name],
-                remote=more.name,
-                what="partitions",
-                source=after,
-                target=before,
-                outcome=outcome,
-                reason=why,
-                will_change=True,
-            )
-        )
+        after, why = str(more.partitions), "partitions grow with the source"
+        place = (topics[more.name], more.name, "partitions")
+        yield Drift(*place, after, str(more.before), outcome=f"{after} partitions", reason=why, will_change=True)
     kept: list[LargerTopic | Waiting] = [*planned.larger, *planned.waiting]
     for less in kept:
         source, target = str(less.source), str(less.target)
-        found.append(
-            Drift(
-                topic=less.topic,
-                remote=less.remote,
-                what="partitions",
-                source=source,
-                target=target,
-                outcome="unchanged",
-                reason=less.reason,
-                will_change=False,
-            )
-        )
-    return found
+        yield Drift(less.topic, less.remote, "partitions", source, target, outcome="unchanged", reason=less.reason)
 
 
-def _of_configs(planned: TopicPlan) -> list[Drift]:
-    found = []
+def _of_configs(planned: TopicPlan) -> Iterator[Drift]:
     for topic, differences in planned.differences.items():
         for each in differences:
             outcome = "unchanged"
             if each.change:
                 outcome = "the target's default" if each.change.after is None else each.change.after
-            changes = each.change is not None
-            remote = planned.topics[topic]
-            found.append(
-                Drift(
-                    topic=topic,
-                    remote=remote,
-                    what=each.key,
-                    source=each.source,
-                    target=each.target,
-                    outcome=outcome,
-                    reason=each.reason,
-                    will_change=changes,
-                )
-            )
-    return found
+            place, changes = (topic, planned.topics[topic], each.key), each.change is not None
+            yield Drift(*place, each.source, each.target, outcome=outcome, reason=each.reason, will_change=changes)
 
 
-def _of_acls(planned: TopicPlan, topics: Mapping[str, str]) -> list[Drift]:
+def _of_acls(planned: TopicPlan, topics: Mapping[str, str]) -> Iterator[Drift]:
     why = "readers of the topic may read its remote topic"
-    return [
-        Drift(
-            topic=topics[acl.topic],
-            remote=acl.topic,
-            what="ACL",
-            source=str(acl),
-            target="missing",
-            outcome="created",
-            reason=why,
-            will_change=True,
-        )
-        for acl in planned.acls
-    ]
+    for acl in planned.acls:
+        place = (topics[acl.topic], acl.topic, "ACL")
+        yield Drift(*place, str(acl), "missing", outcome="created", reason=why, will_change=True)

@@ -26,9 +26,7 @@ from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.ends import check_ends, ids_tell_nothing
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import caught_up_opposite
+from airmirror.windows.mirror import Mirror, caught_up_opposite, check_ends, ids_tell_nothing
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import FlowIdentity, decode
@@ -141,15 +139,8 @@ def check(flow: Flow, around: Neighbours) -> None:
         theirs = found.identity
         for alias, cluster_id in _known(theirs):
             if cluster_id == around.target_id and alias != flow.target.alias and not declared.matches(alias):
-                raise AliasDiffers(
-                    flow=flow.name,
-                    source=flow.source.alias,
-                    target=flow.target.alias,
-                    cluster_id=cluster_id,
-                    other_alias=alias,
-                    other_flow=theirs.name,
-                    topic=found.topic,
-                )
+                ours, other = (flow.name, flow.source.alias, flow.target.alias), (theirs.name, found.topic)
+                raise AliasDiffers(*ours, cluster_id, alias, *other)
 
 
 def identity(flow: Flow, around: Neighbours) -> FlowIdentity:
@@ -243,14 +234,7 @@ def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
     ours = (around.source_id, around.target_id)
     if theirs.name != flow.name or (theirs.source_cluster_id, theirs.target_cluster_id) != ours:
         written = (theirs.source_cluster_id, theirs.target_cluster_id)
-        raise AliasReused(
-            flow=flow.name,
-            topic=found.topic,
-            target=flow.target.alias,
-            other_flow=theirs.name,
-            ours=ours,
-            theirs=written,
-        )
+        raise AliasReused(flow.name, found.topic, flow.target.alias, theirs.name, ours=ours, theirs=written)
 
 
 def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:

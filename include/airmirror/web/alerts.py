@@ -1,24 +1,94 @@
 """``POST /airmirror/alerts``: webhooks of Alertmanager and Grafana start the run that an alert is about.
 
 Both send an alert again and again while it fires; a run's id is made of the alert, so only the first one starts a run.
+https://prometheus.io/docs/alerting/latest/configuration/#webhook_config (version 4),
+https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
+from airflow.api.common.trigger_dag import trigger_dag
+from airflow.exceptions import DagNotFound, DagRunAlreadyExists
+from airflow.models import DagModel, DagRun
+from airflow.utils.types import DagRunTriggeredByType
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
+from sqlalchemy.exc import IntegrityError
 
-from airmirror.on_airflow.dags.replicate import dag_id
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.deployment import deployment
+from airmirror.report.markdown import escape
 from airmirror.topics.sound import sound
-from airmirror.web.rates import RateLimit
-from airmirror.web.runs import NoSuchDag, start_run
-from airmirror.web.tokens import caller_of
-from airmirror.web.webhooks import Alert, Webhook
+from airmirror.web.tokens import RateLimit, caller_of
+
+MOST_ALERTS = 100  # of one call: each may start a run
+_PLAIN_URL = re.compile(r"https?://[\w.:/?&=%+#~,;@-]+")  # has nothing that Markdown obeys
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Alert(BaseModel):
+    """One alert. Its labels name the flow: ``flow``, or ``source`` and ``target``; ``topic`` and ``partition`` narrow down."""
+
+    status: Literal["firing", "resolved"]
+    labels: dict[str, str]
+    annotations: dict[str, str] = Field(default_factory=dict)
+    starts_at: datetime = Field(alias="startsAt")
+    generator_url: str = Field("", alias="generatorURL")
+    fingerprint: str = ""
+
+    @property
+    def flow(self) -> str:
+        return self.labels.get("flow") or "->".join(self.labels.get(name, "") for name in ("source", "target"))
+
+    @property
+    def run_id(self) -> str:
+        """The same for every time that the alert is sent, and another one when it fires again. Raises ValueError."""
+        name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
+        began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
+        try:
+            return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
+        except OverflowError as error:  # the year 1, east of Greenwich
+            raise ValueError(f"startsAt={began.isoformat()} is no time") from error
+
+    def choice(self) -> dict[str, Any]:
+        """Return the run's configuration, narrowed as asked. Raises ValueError for a partition that is no number."""
+        chosen: dict[str, Any] = {}
+        if topic := self.labels.get("topic"):
+            chosen["topics"] = [topic]
+        if partition := self.labels.get("partition"):
+            if not partition.isdecimal():
+                raise ValueError(f"label partition={partition!r} is no partition number")
+            chosen["partitions"] = [int(partition)]
+        return chosen
+
+    def note(self, receiver: str) -> str:
+        """Return the note that names the alert, for those who find the run, as Markdown. Labels have names of Kafka in them."""
+        labels = ", ".join(escape(f"{name}={value}") for name, value in sorted(self.labels.items()))
+        summary = self.annotations.get("summary") or self.annotations.get("description") or ""
+        url = self.generator_url if _PLAIN_URL.fullmatch(self.generator_url) else escape(self.generator_url)
+        lines = (f"Started by an alert of {receiver}: {labels}", escape(summary, 1000), url)
+        return "\n".join(line for line in lines if line)[:1000]
+
+
+class Webhook(BaseModel):
+    """The needed part of a webhook's body; whatever else it has is left alone."""
+
+    alerts: list[Alert] = Field(max_length=MOST_ALERTS)
+
+
+def _digest(labels: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()[:16]
+
 
 MOST_BYTES = 1_000_000
 
@@ -35,7 +105,7 @@ def alerts_router() -> APIRouter:
             webhook = Webhook.model_validate_json(body)
         except ValidationError as error:
             raise HTTPException(422, error.errors(include_url=False, include_input=False)) from error
-        dags = {flow.name: dag_id(flow) for flow in sound(deployment().config).configuration.enabled}
+        dags = {flow.name: id_of("replicate", flow) for flow in sound(deployment().config).configuration.enabled}
         answers = [_answer(alert, caller, dags) for alert in webhook.alerts]
         # What can be started is, whatever else the group holds; the worst is the answer's status.
         status = max((code for code, _ in answers), default=200)
@@ -75,3 +145,48 @@ async def _limited_body(request: Request) -> bytes:
         if len(body) > MOST_BYTES:
             raise too_long
     return bytes(body)
+
+
+@dataclass(eq=False)
+class NoSuchDag(AirmirrorError):
+    """A DAG that Airflow does not have (yet)."""
+
+    dag_id: str
+
+    def __str__(self) -> str:
+        return f"Airflow has no DAG {self.dag_id!r} (yet): see its import errors, and AIRMIRROR_CONFIG of its DAG processor"
+
+
+@dataclass(frozen=True)
+class StartedRun:
+    """A run that is there now. ``is_new``: this call has made it."""
+
+    is_new: bool
+    is_paused: bool
+
+
+def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> StartedRun:
+    """Queue a run; where one of that id is there already, nothing is done. Raises NoSuchDag."""
+    try:
+        trigger_dag(
+            dag_id,
+            triggered_by=DagRunTriggeredByType.REST_API,
+            triggering_user_name=user,
+            run_id=run_id,
+            conf=dict(conf),
+            note=note,
+        )
+    except DagNotFound as error:
+        raise NoSuchDag(dag_id) from error
+    except DagRunAlreadyExists:
+        return StartedRun(is_new=False, is_paused=_is_paused(dag_id))
+    except IntegrityError:  # another worker of the API server was asked at the same moment
+        if not DagRun.find(dag_id=dag_id, run_id=run_id):
+            raise
+        return StartedRun(is_new=False, is_paused=_is_paused(dag_id))
+    return StartedRun(is_new=True, is_paused=_is_paused(dag_id))
+
+
+def _is_paused(dag_id: str) -> bool:
+    found = DagModel.get_current(dag_id)
+    return bool(found is not None and found.is_paused)

@@ -1,18 +1,25 @@
-"""The app's routes. Without its own documentation pages: what FastAPI shows by itself is open to everybody."""
+"""The app's routes: pages, and ``GET /airmirror/metrics`` for Prometheus.
+
+Without its own documentation pages: what FastAPI shows by itself is open to everybody.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, HTTPException, Path
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from airmirror.ledger import Ledger
 from airmirror.on_airflow.deployment import deployment
 from airmirror.web.alerts import alerts_router
+from airmirror.web.collector import LedgerCollector, exposition
 from airmirror.web.console.routes import console_router
-from airmirror.web.metrics import metrics_router
+from airmirror.web.mirrormaker_names import FORMATS, MirrorMakerCollector
 from airmirror.web.security import may_see_plugins
+from airmirror.web.tokens import RateLimit, caller_of
 
 # The pages need nothing but themselves: were a text on them ever taken for markup, it could do nothing here.
 HEADERS = {
@@ -57,3 +64,21 @@ def _page(root: FilePath, page: str) -> FilePath | None:
         return file if file.suffix == ".html" and file.is_relative_to(root) and file.is_file() else None
     except (OSError, ValueError):  # no name of a file: too long, or with a NUL
         return None
+
+
+def metrics_router() -> APIRouter:
+    """The route, for the caller with the token of the deployment's metrics connection."""
+    scraper = Depends(caller_of(lambda: (deployment().metrics_conn_id,), RateLimit(600)))
+    router = APIRouter()
+
+    @router.get("/metrics", dependencies=[scraper])
+    def metrics(formats: Annotated[str, Query(alias="metric.names.formats", max_length=100)] = "") -> Response:
+        """All metrics, in Prometheus's text format; those of MirrorMaker 2 too, in the formats that are asked for."""
+        wanted = {name.strip() for name in formats.split(",")} - {""}
+        if unknown := sorted(wanted - set(FORMATS)):
+            raise HTTPException(400, f"metric.names.formats: not {unknown[0]!r}, but legacy, new or legacy,new")
+        with Ledger(deployment().ledger) as ledger:
+            collectors = [LedgerCollector(ledger), MirrorMakerCollector(ledger, sorted(wanted))]
+            return Response(exposition(*collectors), media_type=CONTENT_TYPE_LATEST)
+
+    return router

@@ -72,76 +72,92 @@ def _escaped(text: str, quoted: bool = False) -> str:
     return text.replace('"', r"\"") if quoted else text
 
 
+Samples = Iterable[tuple[Sequence[str], float | None]]
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
+    return _filled(GaugeMetricFamily(name, text, labels=labels), samples)
+
+
+def _counter(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
+    return _filled(CounterMetricFamily(name, text, labels=labels), samples)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
+    """The family with the samples that have a value."""
+    for place, value in samples:
+        if value is not None:
+            family.add_metric(place, value)
+    return family
+
+
+def _of_flow(flow: str, *more: object) -> tuple[str, ...]:
+    """The values of FLOW, and of what comes after it."""
+    return (flow, *flow.split("->"), *map(str, more))
+
+
 def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Metric]:
-    labels = [(row.flow, *row.flow.split("->"), row.topic, str(row.partition)) for row in rows]
+    places = [_of_flow(row.flow, row.topic, row.partition) for row in rows]
 
     def gauge(name: str, text: str, values: Iterable[float | None]) -> Metric:
-        family = GaugeMetricFamily(f"airmirror_{name}", text, labels=PARTITION)
-        for label, value in zip(labels, values, strict=True):
-            if value is not None:
-                family.add_metric(label, value)
-        return family
+        return _gauge(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
 
     def counter(name: str, text: str, values: Iterable[float]) -> Metric:
-        family = CounterMetricFamily(f"airmirror_{name}", text, labels=PARTITION)
-        for label, value in zip(labels, values, strict=True):
-            family.add_metric(label, value)
-        return family
+        return _counter(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
+
+    def seconds(name: str, text: str, values: Iterable[float | None]) -> Metric:
+        return gauge(f"{name}_seconds", text, (None if value is None else value / 1000 for value in values))
 
     yield gauge(
         "lag_records",
         "Source offsets, up to the high watermark, that were not replicated when the last window ended.",
         (row.lag_records for row in rows),
     )
-    yield gauge(
-        "lag_seconds",
+    yield seconds(
+        "lag",
         "The age of the newest record copied if there is a lag, else 0. Absent if none was copied yet.",
-        (None if (lag := _lag_ms(row, now)) is None else lag / 1000 for row in rows),
+        (_lag_ms(row, now) for row in rows),
     )
     yield counter("records", "Records replicated and verified.", (row.records for row in rows))
     yield counter("bytes", "Bytes of the record batches replicated and verified.", (row.bytes for row in rows))
-    yield gauge(
-        "replication_latency_seconds",
+    yield seconds(
+        "replication_latency",
         "From the timestamp of the newest record copied to its commit on the target.",
-        (row.latency_ms / 1000 if row.newest_ms >= 0 else None for row in rows),
+        (row.latency_ms if row.newest_ms >= 0 else None for row in rows),
     )
-    for name, text, values in (
-        (
-            "replication_latency_max_seconds",
-            "From the timestamp of the oldest record of the last transaction to its commit on the target.",
-            (row.latency_most_ms for row in rows),
-        ),
-        (
-            "record_age_seconds",
-            "The age of the newest record copied when it was read from the source.",
-            (row.age_ms for row in rows),
-        ),
-        (
-            "record_age_max_seconds",
-            "The age of the oldest record of the last transaction when it was read from the source.",
-            (row.age_most_ms for row in rows),
-        ),
-    ):
-        yield gauge(name, text, (value if value is None else value / 1000 for value in values))
-    yield gauge(
-        "verified_timestamp_seconds",
+    yield seconds(
+        "replication_latency_max",
+        "From the timestamp of the oldest record of the last transaction to its commit on the target.",
+        (row.latency_most_ms for row in rows),
+    )
+    yield seconds(
+        "record_age",
+        "The age of the newest record copied when it was read from the source.",
+        (row.age_ms for row in rows),
+    )
+    yield seconds(
+        "record_age_max",
+        "The age of the oldest record of the last transaction when it was read from the source.",
+        (row.age_most_ms for row in rows),
+    )
+    yield seconds(
+        "verified_timestamp",
         "When a gate last let something of the partition pass.",
-        (row.verified_ms / 1000 if row.verified_ms >= 0 else None for row in rows),
+        (row.verified_ms if row.verified_ms >= 0 else None for row in rows),
     )
 
 
 def _of_recovery(rows: Sequence[PartitionMetrics], seen: Mapping[str, int], now: float) -> Metric:
-    family = GaugeMetricFamily(
+    complete = [(row, complete_ms(row, seen.get(row.flow))) for row in rows]
+    return _gauge(
         "airmirror_recovery_point_seconds",
         "Records of the source that are younger than this may be missing on the target. Absent if nothing is verified yet.",
-        labels=PARTITION,
+        PARTITION,
+        (
+            (_of_flow(row.flow, row.topic, row.partition), None if at is None else max(0.0, now - at / 1000))
+            for row, at in complete
+        ),
     )
-    for row in rows:
-        complete = complete_ms(row, seen.get(row.flow))
-        if complete is not None:
-            place = (row.flow, *row.flow.split("->"), row.topic, str(row.partition))
-            family.add_metric(place, max(0.0, now - complete / 1000))
-    return family
 
 
 def _lag_ms(row: PartitionMetrics, now: float) -> float | None:
@@ -155,16 +171,14 @@ def _as_group(now: float, row: PartitionMetrics) -> GroupLag:
     """The flow as if it were a consumer group of its source."""
     source, target = row.flow.split("->")
     position, lag = max(0, row.high_watermark - row.lag_records), _lag_ms(row, now)
-    lag_ms = None if lag is None else round(lag)
-    group = f"airmirror.{source}.{target}"
     return GroupLag(
-        group=group,
+        group=f"airmirror.{source}.{target}",
         topic=row.topic,
         partition=row.partition,
         cluster=source,
         position=position,
         lag=row.lag_records,
-        lag_ms=lag_ms,
+        lag_ms=None if lag is None else round(lag),
         time_ms=int(now * 1000),
     )
 
@@ -183,17 +197,13 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
         if age is not None:
             seconds_of_group.setdefault(place[:2], []).append(age)
 
-    def family(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], float]]) -> Metric:
-        found = GaugeMetricFamily(f"kafka_consumergroup_group_{name}", text, labels=labels)
-        for place, value in values:
-            found.add_metric(place, value)
-        return found
+    def family(name: str, text: str, labels: Sequence[str], values: Samples) -> Metric:
+        return _gauge(f"kafka_consumergroup_group_{name}", text, labels, values)
 
-    known = [(place, age) for place, age in zip(places, seconds, strict=True) if age is not None]
     positions = [(place, row.position) for place, row in zip(places, rows, strict=True)]
     yield family("offset", "The next offset that the group reads.", LAG_EXPORTER, positions)
     yield family("lag", "Lag of the group in records.", LAG_EXPORTER, zip(places, lags, strict=True))
-    yield family("lag_seconds", "Lag of the group in seconds.", LAG_EXPORTER, known)
+    yield family("lag_seconds", "Lag of the group in seconds.", LAG_EXPORTER, zip(places, seconds, strict=True))
     yield family("max_lag", "The largest of its lags in records.", GROUP, _each(of_group, max))
     yield family("max_lag_seconds", "The largest of its lags in seconds.", GROUP, _each(seconds_of_group, max))
     yield family("sum_lag", "The sum of its lags in records.", GROUP, _each(of_group, sum))
@@ -201,21 +211,19 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
 
 
 def _of_read_again(rows: Sequence[ReadAgain]) -> Iterator[Metric]:
-    labels = (*FLOW, "group")
-    records = GaugeMetricFamily(
+    labels, places = (*FLOW, "group"), [_of_flow(row.flow, row.group) for row in rows]
+    yield _gauge(
         "airmirror_group_would_read_again_records",
         "Records that the group would read again if it failed over now.",
-        labels=labels,
+        labels,
+        ((place, row.records) for place, row in zip(places, rows, strict=True)),
     )
-    seconds = GaugeMetricFamily(
-        "airmirror_group_would_read_again_seconds", "The age of the oldest of these records.", labels=labels
+    yield _gauge(
+        "airmirror_group_would_read_again_seconds",
+        "The age of the oldest of these records.",
+        labels,
+        ((place, None if row.ms is None else row.ms / 1000) for place, row in zip(places, rows, strict=True)),
     )
-    for row in rows:
-        place = (row.flow, *row.flow.split("->"), row.group)
-        records.add_metric(place, row.records)
-        if row.ms is not None:
-            seconds.add_metric(place, row.ms / 1000)
-    yield from (records, seconds)
 
 
 def _each(
@@ -224,88 +232,67 @@ def _each(
     return ((place, what(values)) for place, values in found.items())
 
 
+# By the number's name in the ledger: the metric's, the label that tells its values apart, if any, and what it says.
+_COUNTERS = {
+    measure.WINDOWS: ("windows", "outcome", "Windows by how they ended: replicated, empty, incomplete, failed, busy."),
+    measure.SECONDS: ("phase_seconds", "phase", "Seconds spent in each phase of windows and gates."),
+    MALFORMED: (
+        "malformed_records",
+        "kind",
+        "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
+    ),
+    measure.WAITED: (
+        "waited_seconds",
+        "for",
+        "Of each window the most seconds that a slot waited: for throttle.bytes.per.second (limit), for brokers (quotas).",
+    ),
+    measure.JUDGED: ("judged_partitions", "result", "Partitions that gates let pass, held, or could not read."),
+    measure.LATE: ("late_runs", "", "Runs that did not end in time (window.deadline.ms)."),
+    measure.CHECKPOINTS: ("checkpoints", "", "Checkpoints of consumer groups that were written."),
+}
+_GAUGES = {
+    measure.LIMIT: ("limit_bytes_per_second", "throttle.bytes.per.second of the flow; 0: there is no limit."),
+    measure.LAST_SECONDS: ("last_window_seconds", "The duration of the last window, its gate excepted."),
+    measure.MEASURED: ("last_window_timestamp_seconds", "When the last window ended that did not fail as a whole."),
+    measure.VERIFIED: ("last_verified_timestamp_seconds", "When the last window ended that is verified as a whole."),
+    measure.CHECKPOINT_SECONDS: (
+        "checkpoint_latency_seconds",
+        "From reading the groups' offsets to the commit of their checkpoints, the last time any were written.",
+    ),
+}
+
+
 def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
-    counters = {
-        measure.WINDOWS: (
-            "windows",
-            "outcome",
-            "Windows by how they ended: replicated, empty, incomplete, failed, busy.",
-        ),
-        measure.SECONDS: ("phase_seconds", "phase", "Seconds spent in each phase of windows and gates."),
-        MALFORMED: (
-            "malformed_records",
-            "kind",
-            "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
-        ),
-        measure.WAITED: (
-            "waited_seconds",
-            "for",
-            "Of each window the most seconds that a slot waited: for throttle.bytes.per.second (limit), for brokers (quotas).",
-        ),
-        measure.JUDGED: ("judged_partitions", "result", "Partitions that gates let pass, held, or could not read."),
-    }
-    gauges = {
-        measure.LIMIT: ("limit_bytes_per_second", "throttle.bytes.per.second of the flow; 0: there is no limit."),
-        measure.LAST_SECONDS: ("last_window_seconds", "The duration of the last window, its gate excepted."),
-        measure.MEASURED: ("last_window_timestamp_seconds", "When the last window ended that did not fail as a whole."),
-        measure.VERIFIED: (
-            "last_verified_timestamp_seconds",
-            "When the last window ended that is verified as a whole.",
-        ),
-        measure.CHECKPOINT_SECONDS: (
-            "checkpoint_latency_seconds",
-            "From reading the groups' offsets to the commit of their checkpoints, the last time any were written.",
-        ),
-    }
-    for stored, (name, label, text) in counters.items():
-        family = CounterMetricFamily(f"airmirror_{name}", text, labels=(*FLOW, label))
-        for row in rows:
-            if row.name == stored:
-                family.add_metric((row.flow, *row.flow.split("->"), row.label), row.value)
-        yield family
-    plain = {
-        measure.LATE: ("late_runs", "Runs that did not end in time (window.deadline.ms)."),
-        measure.CHECKPOINTS: ("checkpoints", "Checkpoints of consumer groups that were written."),
-    }
-    for stored, (name, text) in plain.items():
-        counter = CounterMetricFamily(f"airmirror_{name}", text, labels=FLOW)
-        for row in rows:
-            if row.name == stored:
-                counter.add_metric((row.flow, *row.flow.split("->")), row.value)
-        yield counter
-    for stored, (name, text) in gauges.items():
-        gauge = GaugeMetricFamily(f"airmirror_{name}", text, labels=FLOW)
-        for row in rows:
-            if row.name == stored:
-                gauge.add_metric((row.flow, *row.flow.split("->")), row.value)
-        yield gauge
+    for stored, (name, label, text) in _COUNTERS.items():
+        found = [row for row in rows if row.name == stored]
+        samples = ((_of_flow(row.flow, *([row.label] if label else [])), row.value) for row in found)
+        yield _counter(f"airmirror_{name}", text, (*FLOW, *([label] if label else [])), samples)
+    for stored, (name, text) in _GAUGES.items():
+        found = [row for row in rows if row.name == stored]
+        yield _gauge(f"airmirror_{name}", text, FLOW, ((_of_flow(row.flow), row.value) for row in found))
 
 
 def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
-    latency = GaugeMetricFamily(
+    yield _gauge(
         "airmirror_end_to_end_latency_seconds",
         "Of the last window's heartbeats, from emission on the source until readable and verified on the target.",
-        labels=(*FLOW, "origin", "until", "of"),
+        (*FLOW, "origin", "until", "of"),
+        (
+            (_of_flow(row.flow, row.label, *measure.LATENCY[row.name]), row.value)
+            for row in rows
+            if row.name in measure.LATENCY
+        ),
     )
-    newest = GaugeMetricFamily(
+    yield _gauge(
         "airmirror_heartbeat_timestamp_seconds",
         "When the newest heartbeat that is verified on the target was emitted.",
-        labels=(*FLOW, "origin"),
+        (*FLOW, "origin"),
+        ((_of_flow(row.flow, row.label), row.value) for row in rows if row.name == measure.HEARTBEAT),
     )
-    for row in rows:
-        labels = (row.flow, *row.flow.split("->"), row.label)
-        if row.name in measure.LATENCY:
-            latency.add_metric((*labels, *measure.LATENCY[row.name]), row.value)
-        elif row.name == measure.HEARTBEAT:
-            newest.add_metric(labels, row.value)
-    yield latency
-    yield newest
 
 
 def _of_holds(ledger: Ledger) -> Iterator[Metric]:
-    family = GaugeMetricFamily(
-        "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", labels=(*PARTITION, "by")
+    holds = ((_of_flow(flow, hold.topic, hold.partition, hold.by), 1) for flow, hold in ledger.holds())
+    yield _gauge(
+        "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", (*PARTITION, "by"), holds
     )
-    for flow, hold in ledger.holds():
-        family.add_metric((flow, *flow.split("->"), hold.topic, str(hold.partition), hold.by), 1)
-    yield family

@@ -2,7 +2,7 @@
 
 Airflow's own tokens live for a day, which Alertmanager, Grafana and Prometheus can't renew. A guess costs a comparison and
 no look-up: connections are asked for once in thirty seconds. (Addresses are not counted: behind a proxy or a load balancer a
-guesser would shut out everybody else.)
+guesser would shut out everybody else.) A caller's calls a minute are limited: each worker of the API server counts its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,30 @@ from airflow.models.connection import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Header, HTTPException
 
-from airmirror.web.rates import RateLimit
+LIMIT = 60  # calls a minute of one caller
+_MINUTE = 60.0
+
+
+@dataclass
+class RateLimit:
+    """At most ``calls`` a minute for every caller. Thread-safe."""
+
+    calls: int = LIMIT
+    clock: Callable[[], float] = time.monotonic
+    _begun: dict[str, list[float]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, caller: str) -> float:
+        """Count a call; 0, or in how many seconds the next one is allowed."""
+        with self._lock:
+            now = self.clock()
+            begun = [at for at in self._begun.get(caller, ()) if now - at < _MINUTE]
+            self._begun[caller] = begun
+            if len(begun) >= self.calls:
+                return begun[0] + _MINUTE - now
+            begun.append(now)
+            return 0.0
+
 
 KEPT_SECONDS = 30.0  # so long a token that was changed still counts
 

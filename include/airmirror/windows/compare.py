@@ -98,7 +98,7 @@ def look_at_logs(mirror: Mirror, records: Collection[SegmentRecord]) -> Logs:
 
 
 def _look_at_starts(logs: Logs, records: Collection[SegmentRecord]) -> None:
-    remote = {TopicPartition(each.topic, each.partition): _remote(each) for each in records}
+    remote = {each.key: each.remote for each in records}
     here = offsets_with_patience(logs.source, remote, EARLIEST)
     there = offsets_with_patience(logs.target, remote.values(), EARLIEST)
     logs.starts.update({key: (here[key], there[remote[key]]) for key in remote})
@@ -110,21 +110,15 @@ def look_at_target(target: Routes, record: SegmentRecord) -> TargetContent:
     records = 0
     if record.copied:
         for buffer, batches in read_batches(
-            target, _remote(record), record.target_start, record.target_end, read_committed=True
+            target, record.remote, record.target_start, record.target_end, read_committed=True
         ):
             for batch, aborted in batches:
                 if aborted or batch.is_control or not _is_own(record, batch.base_offset):
                     continue
                 records += batch.count
                 payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
-                digest.add(
-                    batch.attributes,
-                    batch.count,
-                    batch.base_timestamp,
-                    batch.max_timestamp,
-                    len(payload),
-                    payload_digest(payload),
-                )
+                times = (batch.base_timestamp, batch.max_timestamp)
+                digest.add(batch.attributes, batch.count, *times, len(payload), payload_digest(payload))
     return TargetContent(records, digest.value() == record.digest)
 
 
@@ -156,12 +150,11 @@ def compare(
     In an aggregate the target may hold records of others anywhere, and where an operator has accepted a loss as many as were
     lost. Raises what reading a log does; a difference is in the answer.
     """
-    key = TopicPartition(record.topic, record.partition)
     found = _compare(logs, record, within, after, seen)
     if found.error is not None:
-        starts = logs.starts[key]
+        starts = logs.starts[record.key]
         _look_at_starts(logs, [record])
-        if logs.starts[key] != starts:  # retention came in between
+        if logs.starts[record.key] != starts:  # retention came in between
             return compare(logs, record, within=within, after=after)
     return found
 
@@ -173,7 +166,7 @@ def _compare(
     after: int | None,
     seen: Callable[[Records, Records], None],
 ) -> Compared:
-    starts = logs.starts[TopicPartition(record.topic, record.partition)]
+    starts = logs.starts[record.key]
     part = still_held(record, *starts, within)
     may_lack = logs.compacted[record.topic]
     gone = _copied_within(record, within) - part.copied
@@ -192,20 +185,11 @@ def _compare(
         reason = "the source holds more records in it than were copied"
         if record.lost:
             reason = f"{record.lost} records were declared lost, but the source holds {surplus_here.count} that were not copied"
-        error = Unaccounted(logs.source.alias, *_key(record), surplus_here.first, surplus_here.last, reason)
-    if (
-        error is None
-        and surplus_there.count > (record.lost if is_declared(record) else 0)
-        and not logs.flow.is_aggregate
-    ):
-        error = ForeignRecords(
-            logs.source.alias,
-            *_key(record),
-            logs.target.alias,
-            record.remote_topic,
-            surplus_there.first,
-            surplus_there.last,
-        )
+        error = Unaccounted(logs.source.alias, *record.key, surplus_here.first, surplus_here.last, reason)
+    expected = record.lost if is_declared(record) else 0
+    if error is None and surplus_there.count > expected and not logs.flow.is_aggregate:
+        where = (logs.source.alias, *record.key, logs.target.alias, record.remote_topic)
+        error = ForeignRecords(*where, surplus_there.first, surplus_there.last)
     if error is None:
         gone = _copied_within(record, within) - equal  # what neither side has any more, too
     return Compared(record, equal, gone, on_target, error)
@@ -214,15 +198,10 @@ def _compare(
 def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Iterator[RecordPair]:
     """Both logs of a segment record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
-    here = Cursor(
-        logs.source,
-        TopicPartition(*_key(part)),
-        part.source_start,
-        part.source_end,
-        flow.isolation_level == "read_committed",
-    )
+    committed = flow.isolation_level == "read_committed"
+    here = Cursor(logs.source, part.key, part.source_start, part.source_end, committed)
     begin = part.target_start if after is None else min(after, part.target_start)
-    there = Cursor(logs.target, _remote(part), begin, part.target_end, True)
+    there = Cursor(logs.target, part.remote, begin, part.target_end, True)
     keeps_times = not times_replaced(flow).matches(part.topic)
     for pair in pairs(here, there, part.segments):
         yield pair if keeps_times else pair.with_times_of_source()
@@ -242,18 +221,10 @@ def _difference(
     offset, what = min(found)
     segment = record.segments[bisect_right(record.segments, offset, key=lambda each: each.source_first) - 1]
     there = segment.target_first + offset - segment.source_first
-    error = TargetDiffers(logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, offset, there, what)
+    error = TargetDiffers(logs.source.alias, *record.key, logs.target.alias, record.remote_topic, offset, there, what)
     return error, bisect_right(pair.at, offset - 1)
 
 
 def _copied_within(record: SegmentRecord, within: tuple[int, int]) -> int:
     first, end = within
     return sum(max(0, min(run.source_end, end) - max(run.source_first, first)) for run in record.segments)
-
-
-def _key(record: SegmentRecord) -> tuple[str, int]:
-    return record.topic, record.partition
-
-
-def _remote(record: SegmentRecord) -> TopicPartition:
-    return TopicPartition(record.remote_topic, record.partition)

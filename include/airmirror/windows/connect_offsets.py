@@ -66,14 +66,6 @@ class Recorded:
     time_ms: int
 
 
-def read_offsets(target: Routes, flow: Flow, topic: str) -> dict[Key, int]:
-    """The last source offset that the flow's connector has copied, by partition. Raises OffsetsTopicMissing."""
-    if target.refresh_existing([topic]):
-        raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
-    found = read_progress(target, flow, topic, flow.settings.takeover_connector_name)
-    return {key: recorded.offset for key, recorded in found.items()}
-
-
 def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dict[Key, Recorded]:
     """The progress of a connector in a topic that is there, by partition; of two records of a key the later counts."""
     partitions = [TopicPartition(topic, number) for number in range(target.partitions(topic))]

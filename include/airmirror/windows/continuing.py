@@ -20,7 +20,7 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.epochs import look_at_epochs
+from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
@@ -88,7 +88,7 @@ def continue_after(
     ``opposite``: segment records of the reverse flow, in order; ``target_end``: where the remote log ends.
     Accounts have the leader epochs of both logs, by which later windows see that one was cut. Raises what reading a log does.
     """
-    remote = {facts.key: (TopicPartition(facts.remote_topic, facts.partition), target_end)} if target_end > 0 else {}
+    remote = {facts.key: (facts.remote, target_end)} if target_end > 0 else {}
     epochs = look_at_epochs(mirror, {facts.key: start}, remote)[facts.key]
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0

@@ -4,18 +4,20 @@ An unclean leader election cuts a log, which grows again under a later leader ep
 last batch; the leader tells where its log's epochs end. That bounds the place, between two records at the worst, and
 what lies there is compared record by record (invariants D and E). A disk that was restored may have grown again under the same
 epochs: the checksum of the last batch tells that, and then records are compared from the newest back to the first that is equal.
+Accounts that no slot has made get the epochs that leaders tell before a log is read or a position decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
+from airmirror.clusters.protocol.epochs import EpochEnd, epoch_before, epoch_ends, epochs_since
 from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Account
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.compare import Logs, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
@@ -41,6 +43,35 @@ def with_epochs(planned: Sequence[Planned], source: Routes) -> list[Planned]:
         return SourceDiverged(source.alias, *item.key, item.start, end.epoch, end.offset)
 
     return [replace(item, error=item.error or diverged(item)) for item in planned]
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The epochs of a partition's two logs, in their order; empty: nothing is known of that log."""
+
+    source: Sequence[EpochEnd] = ()
+    target: Sequence[EpochEnd] = ()
+
+    def noted(self, accounts: Iterable[Account]) -> tuple[Account, ...]:
+        """Return the accounts with the epochs of what they end with on both sides.
+
+        On the target only where nothing was copied: an account that has one counts as read back, and it was not.
+        """
+        found = tuple(accounts)
+        for account in found:
+            account.leader_epoch = epoch_before(self.source, account.end)
+            account.target_epoch = -1 if account.copied else epoch_before(self.target, account.target_end)
+        return found
+
+
+def look_at_epochs(
+    mirror: Mirror, starts: Mapping[TopicPartition, int], remote: Mapping[TopicPartition, tuple[TopicPartition, int]]
+) -> dict[TopicPartition, Epochs]:
+    """Ask for the epochs of partitions from offsets of the source on, and of the remote partitions that some of them have from
+    offsets of the target on. Raises what ``epochs_since`` does."""
+    ours = epochs_since(mirror.source, starts)
+    theirs = epochs_since(mirror.target, dict(remote.values()))
+    return {key: Epochs(ours[key], theirs[remote[key][0]] if key in remote else ()) for key in starts}
 
 
 class EpochRange(NamedTuple):
@@ -119,7 +150,7 @@ def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: b
 
 def is_same(source: Routes, last: SegmentRecord) -> bool:
     """Return whether the source's batch before the position is the one that was copied, as far as both are known."""
-    key = TopicPartition(last.topic, last.partition)
+    key = last.key
     if last.source_checksum < 0:
         return True
     for _, batches in read_batches(source, key, last.source_end - 1, last.source_end, read_committed=False):
@@ -144,7 +175,7 @@ def _rewritten_from(mirror: Mirror, records: Sequence[SegmentRecord], *, readabl
 
 def _first_other(logs: Logs, record: SegmentRecord, within: LogDivergence) -> int | None:
     """The first offset of a range at which the source does not hold what was copied."""
-    starts = logs.starts[TopicPartition(record.topic, record.partition)]
+    starts = logs.starts[record.key]
     part = still_held(record, *starts, (within.same, within.other))
     for pair in read_pairs(logs, part):
         number = first_difference(pair.here, pair.there)

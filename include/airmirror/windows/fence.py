@@ -1,8 +1,9 @@
-"""Claiming a flow and fencing every slot that an earlier window may have left (invariant B)."""
+"""Claiming a flow, renewing the claim, and fencing every slot that an earlier window may have left (invariant B)."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import socket
 import time
@@ -21,15 +22,44 @@ from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
+from airmirror.threads import BackgroundThread
 from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
 from airmirror.windows.index import ClaimsSince, read_claims
 from airmirror.windows.mirror import Journal, Mirror
-from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, holder, most_slots
 from airmirror.wire.owners import Owners, Ownership
 from airmirror.wire.segments import Claim, ClaimEvent
 
+log = logging.getLogger(__name__)
+
 FENCE_SECONDS = 60.0
+RENEW_SECONDS = 10.0
+
+
+class Renewal(BackgroundThread):
+    """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
+
+    def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
+        super().__init__(f"claim {claim.window}")
+        self.claim = claim
+        self._append = append
+
+    def end(self) -> None:
+        """Renew the claim, and tell slots that follow the log to end; each later renewal says so too."""
+        self.claim = replace(self.claim, event=ClaimEvent.ENDING)
+        self._append(self.claim)
+
+    def grow(self, slots: int) -> None:
+        """Renew the claim for more slots, from now on."""
+        self.claim = replace(self.claim, slots=slots)
+        self._append(self.claim)
+
+    def _run(self) -> None:
+        while not self._ended.wait(RENEW_SECONDS):
+            try:
+                self._append(self.claim)
+            except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
+                log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)
 
 
 @dataclass(frozen=True)

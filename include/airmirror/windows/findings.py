@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
@@ -23,7 +23,7 @@ from airmirror.wire.segments import SegmentRecord, Verified
 
 
 @dataclass(frozen=True)
-class GateRow:
+class GateRow(OfPartition):
     """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
 
     Counts are of source offsets, ``target_records`` of records that the target holds for them; it and ``digest_differences``
@@ -55,10 +55,6 @@ class GateRow:
     max_timestamp: int
     error: AirmirrorError | None
 
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
-
     def row(self) -> dict[str, object]:
         """The finding as the gate's rows have it: plain values, one a column."""
         counts = self.copied + self.control + self.aborted + self.holes + self.lost
@@ -68,11 +64,6 @@ class GateRow:
             "accounted": counts,
             "error": None if self.error is None else str(self.error),
         }
-
-
-def key_of(record: SegmentRecord) -> TopicPartition:
-    """The source partition of a segment record."""
-    return TopicPartition(record.topic, record.partition)
 
 
 def examine(
@@ -95,7 +86,7 @@ def examine(
     known = index.verified()
     now = time.time() * 1000
     findings = []
-    for key, group in groupby(unverified, key=key_of):
+    for key, group in groupby(unverified, key=lambda record: record.key):
         segments = list(group)
         last = segments[-1]
         passed = known.get(key)

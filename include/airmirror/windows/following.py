@@ -15,16 +15,14 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.alongside import BackgroundThread
+from airmirror.threads import BackgroundThread
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.fence import GrantedClaim, HeldClaim
-from airmirror.windows.findings import key_of
-from airmirror.windows.judging import judge_unverified
+from airmirror.windows.judging import Gate, judge_unverified
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen
 from airmirror.windows.standing import Ends, Seen, Select, nothing_else, seen_of, source_ends
-from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
@@ -143,7 +141,7 @@ class FollowLoop(BackgroundThread):
     def _judge(self, mirror: Mirror, granted: GrantedClaim, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
         self._left |= {TopicPartition(*key) for key in state.holds}
-        if set(map(key_of, mirror.index.unverified())) <= self._left:
+        if {record.key for record in mirror.index.unverified()} <= self._left:
             return None
         granted.check()  # a driver that slept for longer than its lease judges no more
         judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
@@ -183,7 +181,7 @@ class Latencies:
     def noting(self, records: Iterable[SegmentRecord]) -> Iterator[SegmentRecord]:
         """The same records, counted on the way."""
         for record in records:
-            is_later = record.source_start >= self._planned.get(key_of(record), 0)
+            is_later = record.source_start >= self._planned.get(record.key, 0)
             if record.copied and record.min_timestamp >= 0 and is_later:
                 late_ms = max(0, record.time_ms - record.min_timestamp)
                 self._records[int(float(f"{late_ms:.3g}"))] += record.copied

@@ -19,12 +19,12 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.adjacent import explained
 from airmirror.slot.errors import EMPTY, PartitionError, TargetTruncated, of_flow, reset_command, ways_out
-from airmirror.windows.declared import compacted_topics, times_replaced
-from airmirror.windows.epochs import look_at_epochs
+from airmirror.windows.declared import compacted_topics
+from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.takeover import LogRange, Record, TakenOver, accounts_of, missing, read_log, take_over
+from airmirror.windows.takeover import BothLogs, LogRange, Record, TakenOver, accounts_of, missing, take_over
 from airmirror.windows.trail import Trail, follow
 
 AT_ONCE = 100_000  # records of the target that are held in memory
@@ -119,7 +119,7 @@ def copied_since(mirror: Mirror, item: Planned, recorded: int, *, compacted: boo
     records that the other has.
     """
     source, target = mirror.source, mirror.target
-    remote = TopicPartition(item.remote_topic, item.partition)
+    remote = item.remote
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     begin = offsets_with_patience(target, [remote], EARLIEST)[remote] if item.last is None else item.last.target_end
     if item.last is not None:
@@ -130,7 +130,7 @@ def copied_since(mirror: Mirror, item: Planned, recorded: int, *, compacted: boo
     lost = CopiesLost(source.alias, *item.key, target.alias, item.remote_topic, recorded, item.start)
     if end <= (begin if item.last is None else explained(item.last)):
         return lost if recorded >= item.start and not compacted else None
-    search = _Search(mirror, item, remote, compacted=compacted, any_start=item.last is None and begin > 0)
+    search = _Search(mirror, item, compacted=compacted, any_start=item.last is None and begin > 0)
     epochs = look_at_epochs(mirror, {item.key: item.start}, {item.key: (remote, begin)})[item.key]
     found = search.run(begin, end)
     if isinstance(found, TakenOver):
@@ -145,13 +145,10 @@ def copied_since(mirror: Mirror, item: Planned, recorded: int, *, compacted: boo
 class _Search:
     """Follows the target's records, some at a time, and keeps the accounts of what they are."""
 
-    def __init__(
-        self, mirror: Mirror, item: Planned, remote: TopicPartition, *, compacted: bool, any_start: bool
-    ) -> None:
-        self._mirror, self._item, self._remote, self._compacted = mirror, item, remote, compacted
+    def __init__(self, mirror: Mirror, item: Planned, *, compacted: bool, any_start: bool) -> None:
+        self._mirror, self._item, self._compacted = mirror, item, compacted
+        self._logs = BothLogs(mirror, item.key, item.remote)
         self._any_start = any_start  # the target's first records were deleted: those that are left begin anywhere
-        self._times = not times_replaced(mirror.flow).matches(item.topic)
-        self._read_committed = mirror.flow.isolation_level == "read_committed"
         self._accounts: list[Account] = []
         self._at, self._again = item.start, 0
 
@@ -159,7 +156,7 @@ class _Search:
         """Follow the target's offsets ``[begin, end)``."""
         is_apart = False
         for start in range(begin, end, AT_ONCE):
-            theirs = self._theirs(start, min(end, start + AT_ONCE))
+            theirs = self._logs.theirs(start, min(end, start + AT_ONCE))
             if not theirs:
                 continue
             ours = self._ours(len(theirs))
@@ -179,30 +176,9 @@ class _Search:
             self._accounts.append(Account(self._at, end))
         return TakenOver(self._item, tuple(self._accounts), self._again)
 
-    def _theirs(self, start: int, end: int) -> list[Record]:
-        return read_log(
-            routes=self._mirror.target,
-            partition=self._remote,
-            start=start,
-            end=end,
-            read_committed=True,
-            most=0,
-            times=self._times,
-        ).committed
-
     def _ours(self, count: int) -> LogRange:
-        source, key = self._mirror.source, self._item.key
-        earliest = offsets_with_patience(source, [key], EARLIEST)[key]
-        end = offsets_with_patience(source, [key], LATEST, read_committed=self._read_committed)[key]
-        return read_log(
-            routes=source,
-            partition=key,
-            start=max(earliest, self._at - BACK),
-            end=end,
-            read_committed=self._read_committed,
-            most=BACK + 2 * count,
-            times=self._times,
-        )
+        earliest = offsets_with_patience(self._mirror.source, [self._item.key], EARLIEST)[self._item.key]
+        return self._logs.ours(max(earliest, self._at - BACK), self._logs.end(), BACK + 2 * count)
 
     def _followed(self, ours: LogRange, theirs: Sequence[Record]) -> tuple[Sequence[Record], Trail] | PartitionError:
         """The trail, in the source's records as MirrorMaker 2 has read them: committed ones, or, its default, everything."""

@@ -11,18 +11,85 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_SEGMENTS, Account
-from airmirror.windows.cleaned import between, filled, numbered
-from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.takeover import Copies, LogRange, Record, accounts_of, missing, read_log
+from airmirror.windows.takeover import BothLogs, Copies, LogRange, Record, accounts_of, missing
 from airmirror.windows.trail import Trail, follow
 from airmirror.wire.segments import Segment, SegmentRecord
+
+Pair = tuple[Record, int]  # of the source, and the offset of its copy on the target
+
+
+def between(
+    lost: Sequence[Record], strange: Iterable[Record], pairs: tuple[tuple[int, int], tuple[int, int]], room: int
+) -> list[Pair] | None:
+    """What lies between two copies, in order; None: a record of the source was not copied.
+
+    ``lost``: records that the source alone has; ``strange``: that the target alone has; ``pairs``: the offsets of both copies;
+    ``room``: holes of the target right before the second one.
+    """
+    (here, there), (until, end) = pairs
+    if until - here != end - there:
+        if len(lost) > room:
+            return None
+        return [(record, end - len(lost) + number) for number, record in enumerate(lost)]
+    ours = {record.offset: (record, there + record.offset - here) for record in lost}
+    theirs = {here + record.offset - there: record for record in strange}
+    if ours.keys() & theirs.keys():
+        return None
+    theirs_as_ours = {offset: (replace(record, offset=offset), record.offset) for offset, record in theirs.items()}
+    return [each for _, each in sorted((ours | theirs_as_ours).items())]
+
+
+def filled(
+    trail: Trail,
+    view: Sequence[Record],
+    theirs: Sequence[Record],
+    *,
+    last: tuple[int, int] | None,
+    seen: int,
+    is_hole: Callable[[int], bool],
+) -> tuple[list[Pair], list[list[Record]]]:
+    """The copies that a trail has found, with those of which one side was taken; and the runs of records that were not copied.
+
+    ``last``: the offsets of the copy before, ``seen``: the target's last offset before; None and -1: there is none. ``is_hole``:
+    of a source offset that no record has, whether it is no control record and of no aborted transaction.
+    """
+    pairs: list[Pair] = []
+    gaps: list[list[Record]] = []
+    ranges = {end: (begin, end) for begin, end in trail.skipped}
+    strange, taken = list(trail.strange), 0
+    for number, at in trail.copies:
+        record, there = view[number], theirs[at].offset
+        lost = missing(replace(trail, skipped=(ranges[number],)), view) if number in ranges else []
+        first = taken
+        while taken < len(strange) and strange[taken] < at:
+            taken += 1
+        apart = [theirs[each] for each in strange[first:taken]]
+        if last is not None and (lost or apart):
+            room = there - (theirs[at - 1].offset if at else seen) - 1
+            made = between(lost, apart, (last, (record.offset, there)), room)
+            if made is None:
+                gaps.append(lost)
+            pairs += [pair for pair in made or [] if pair[0] in lost or is_hole(pair[0].offset)]
+        pairs.append((record, there))
+        last = record.offset, there
+    return pairs, gaps
+
+
+def numbered(pairs: Sequence[Pair], theirs: Sequence[Record]) -> tuple[Copies, list[Record]]:
+    """Pairs as ``accounts_of`` takes them, and the target's records with those that are no longer there in their places."""
+    there = {each.offset: each for each in theirs}
+    for record, at in pairs:
+        there.setdefault(at, replace(record, offset=at))
+    places = {offset: number for number, offset in enumerate(sorted(there))}
+    return [(record, places[at]) for record, at in pairs], [there[offset] for offset in sorted(there)]
+
 
 AT_ONCE = 100_000  # offsets of the target that are compared together
 BACK = 100_000  # records of the source before, to which one that was killed may have gone back
@@ -59,7 +126,7 @@ class History:
 
     @property
     def key(self) -> TopicPartition:
-        return TopicPartition(self.before.topic, self.before.partition)
+        return self.before.key
 
     @property
     def start(self) -> int:
@@ -113,43 +180,26 @@ class _Walk:
     last: tuple[int, int] | None = None  # the offsets of the last copy
     seen: int = -1  # the target's last record
 
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.before.topic, self.before.partition)
-
-    @property
-    def remote(self) -> TopicPartition:
-        return TopicPartition(self.before.remote_topic, self.before.partition)
-
     def run(self) -> None:
-        begin = offsets_with_patience(self.mirror.target, [self.remote], EARLIEST)[self.remote]
-        earliest = offsets_with_patience(self.mirror.source, [self.key], EARLIEST)[self.key]
+        begin = offsets_with_patience(self.mirror.target, [self.before.remote], EARLIEST)[self.before.remote]
+        earliest = offsets_with_patience(self.mirror.source, [self.before.key], EARLIEST)[self.before.key]
         end = self.before.target_start
         if earliest >= self.before.source_start:
             return
         for start in range(begin, end, AT_ONCE):
-            theirs = self._read(target=True, start=start, end=min(end, start + AT_ONCE), most=0).committed
+            theirs = self.logs.theirs(start, min(end, start + AT_ONCE))
             if theirs:
                 self._take(theirs, earliest)
         self._join()
 
-    def _read(self, *, target: bool, start: int, end: int, most: int) -> LogRange:
-        return read_log(
-            routes=self.mirror.target if target else self.mirror.source,
-            partition=self.remote if target else self.key,
-            start=start,
-            end=end,
-            read_committed=target or self.mirror.flow.isolation_level == "read_committed",
-            most=most,
-            times=not times_replaced(self.mirror.flow).matches(self.before.topic),
-        )
+    @property
+    def logs(self) -> BothLogs:
+        return BothLogs(self.mirror, self.before.key, self.before.remote)
 
     def _take(self, theirs: Sequence[Record], earliest: int) -> None:
         """Follow the next records of the target, from the last copy on, or from where the first one may be."""
         at = self.at if self.at >= 0 else max(earliest, self._guess(theirs[0].offset))
-        ours = self._read(
-            target=False, start=max(earliest, at - BACK), end=self.before.source_start, most=BACK + 2 * len(theirs)
-        )
+        ours = self.logs.ours(max(earliest, at - BACK), self.before.source_start, BACK + 2 * len(theirs))
         marks = [each.digest for each in theirs]
         found: list[tuple[int, Sequence[Record], Trail]] = []
         views: Sequence[Sequence[Record]] = (ours.committed, ours.records)
@@ -217,17 +267,19 @@ class _Walk:
 
     def _guess(self, offset: int) -> int:
         """The source offset at which the target's first record may lie, by its timestamp."""
-        first = next(read_records(self.mirror.target, self.remote, offset, offset + 1, read_committed=True), None)
-        if first is None or first.timestamp < 0 or times_replaced(self.mirror.flow).matches(self.before.topic):
+        first = next(
+            read_records(self.mirror.target, self.before.remote, offset, offset + 1, read_committed=True), None
+        )
+        if first is None or first.timestamp < 0 or not self.logs.keeps_times:
             return 0
-        return max(0, offsets_with_patience(self.mirror.source, [self.key], first.timestamp)[self.key])
+        return max(0, offsets_with_patience(self.mirror.source, [self.before.key], first.timestamp)[self.before.key])
 
     def _join(self) -> None:
         """Let the last account end where the first segment record begins, if no record of the source lies between."""
         if not self.accounts:
             return
         last, end = self.accounts[-1], self.before.source_start
-        ours = self._read(target=False, start=last.end, end=end, most=0 if self.compacted else 1)
+        ours = self.logs.ours(last.end, end, 0 if self.compacted else 1)
         if lost := ours.committed:
             made = None
             if self.compacted and self.last is not None:

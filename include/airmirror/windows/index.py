@@ -1,6 +1,6 @@
 """The knowledge of a flow from its two internal topics, read incrementally: only the tail is read again.
 
-The index (the ledger implements it) is a mirror: it can be lost, which costs one scan. It is keyed by the ids of the
+The index is a mirror, the flow's part of the ledger: it can be lost, which costs one scan. It is keyed by the ids of the
 topics it was read from, so a topic that was made again starts an empty one. A plan is made from what it says at one moment,
 when it has read all that was in the topics: whoever forgets it or builds it again meanwhile does no harm.
 """
@@ -8,82 +8,27 @@ when it has read all that was in the topics: whoever forgets it or builds it aga
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 from uuid import UUID
 
 from airmirror.clusters.protocol.epochs import epoch_ends
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.ledger.errors import LedgerBegunAnew
+from airmirror.ledger import FlowLedger, LedgerBegunAnew
 from airmirror.ledger.state import State
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.claims import ClaimEntry, note
-from airmirror.wire.owners import Owners
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, ClaimEvent, Hold, SegmentRecord, Verified, decode
+from airmirror.wire.segments import Claim, ClaimEvent, decode
 
 log = logging.getLogger(__name__)
 
 LOADED_AT_ONCE = 5_000
 ATTEMPTS = 10  # at an index that others begin again meanwhile
-
-
-class Index(Protocol):
-    """The read side of a flow's internal topics."""
-
-    def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
-        """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
-
-    def last_read(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
-
-    def load_segments(
-        self,
-        topic: str,
-        topic_id: UUID,
-        entries: Sequence[Entry],
-        scanned: Mapping[int, int],
-        since: Mapping[int, int],
-    ) -> None:
-        """Take in records of the segment topic, in log order, read from ``since`` on; idempotent, refuses gaps."""
-
-    def load_progress(
-        self,
-        topic: str,
-        topic_id: UUID,
-        entries: Sequence[Entry],
-        scanned: Mapping[int, int],
-        cluster: str,
-        since: Mapping[int, int],
-    ) -> None:
-        """Take in records of ``mm2-offsets``, in log order, read from ``since`` on; idempotent, refuses gaps."""
-
-    def forget_topic(self, topic: str) -> None:
-        """Forget what was loaded from a topic, so that it is read again."""
-
-    def state(self) -> State:
-        """Return the contents of both topics, as of one moment."""
-
-    def claims(self) -> Sequence[tuple[int, int, Claim]]:
-        """Offset, append time and claim, in log order."""
-
-    def owners(self) -> Owners:
-        """Return who may write which topic of the flow."""
-
-    def verified(self) -> Mapping[tuple[str, int], Verified]: ...
-
-    def holds(self) -> Mapping[tuple[str, int], Hold]:
-        """Return the holds by partition: by the gate or by an operator's decision, which comes first."""
-
-    def unverified(self) -> Sequence[SegmentRecord]:
-        """Segment records past their partition's verified offset, by partition and source offset."""
-
-    def of_window(self, window: str) -> Iterator[SegmentRecord]:
-        """The segment records of one window, by partition and source offset, one by one."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +44,7 @@ class InternalTopics:
         return cls(segment_topic(source), progress_topic(source))
 
 
-def catch_up(routes: Routes, index: Index, source: str, patience: float = 60.0) -> State:
+def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 60.0) -> State:
     """Read the tails of both topics of the flow from ``source`` into the index; what it knows then.
 
     An index that is ahead of a topic reads it again.
@@ -119,11 +64,12 @@ def catch_up(routes: Routes, index: Index, source: str, patience: float = 60.0) 
     raise LedgerBegunAnew(source, segment_topic(source))
 
 
-def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> dict[str, tuple[UUID, dict[int, int]]]:
+def _read_tails(
+    routes: Routes, index: FlowLedger, source: str, patience: float
+) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
-    topics = InternalTopics.of(source)
-    routes.refresh([topics.segments, topics.progress])
-    names = (topics.segments, topics.progress)
+    names = segments, _ = segment_topic(source), progress_topic(source)
+    routes.refresh(names)
     partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
     ends_now = offsets_with_patience(routes, partitions, LATEST)
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
@@ -131,43 +77,16 @@ def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> d
         topic_id = routes.topic_ids[topic]
         ends = {partition: end for partition, end in ends_now.items() if partition.topic == topic}
         scanned = scanned_of(routes, index, topic, ends)
-
-        def load(
-            entries: Sequence[Entry],
-            at: Mapping[int, int],
-            since: Mapping[int, int],
-            topic: str = topic,
-            topic_id: UUID = topic_id,
-        ) -> None:
-            if topic == topics.segments:
-                index.load_segments(topic, topic_id, entries, at, since)
-            else:
-                index.load_progress(topic, topic_id, entries, at, source, since)
-
-        for partition, end in ends.items():
+        load = index.load_segments if topic == segments else partial(index.load_progress, cluster=source)
+        for key, end in ends.items():
             load_tail(
-                routes=routes,
-                partition=partition,
-                start=scanned.get(partition.partition, 0),
-                end=end,
-                load=load,
-                patience=patience,
+                routes, key, scanned.get(key.partition, 0), end, partial(load, topic, topic_id), patience=patience
             )
         read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
     return read
 
 
-class Scanned(Protocol):
-    """An index that knows how far a topic was read."""
-
-    def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]: ...
-
-    def last_read(self, topic: str) -> Mapping[int, tuple[int, int]]: ...
-
-    def forget_topic(self, topic: str) -> None: ...
-
-
-def scanned_of(routes: Routes, index: Scanned, topic: str, ends: Mapping[TopicPartition, int]) -> Mapping[int, int]:
+def scanned_of(routes: Routes, index: FlowLedger, topic: str, ends: Mapping[TopicPartition, int]) -> Mapping[int, int]:
     """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean leader
     election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of the topic is
     forgotten."""
@@ -199,16 +118,7 @@ def load_tail(
     number, entries = partition.partition, list[Entry]()
     try:
         for record in read_records(routes, partition, start, end, patience=patience):
-            entries.append(
-                Entry(
-                    partition=number,
-                    offset=record.offset,
-                    timestamp=record.timestamp,
-                    key=record.key,
-                    value=record.value,
-                    epoch=record.epoch,
-                )
-            )
+            entries.append(Entry(number, record.offset, record.timestamp, record.key, record.value, epoch=record.epoch))
             if len(entries) >= LOADED_AT_ONCE:
                 load(entries, {number: record.offset + 1}, {number: start})
                 entries, start = [], record.offset + 1

@@ -1,19 +1,60 @@
-"""The judgement of what is committed and not verified yet: at the end of a window, and while one follows (invariant F)."""
+"""The judgement of what is committed and not verified yet: each partition's verified offset, or a hold (invariant F).
+
+It comes at the end of a window, and meanwhile while one follows the log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError, counted
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.slot.errors import PartitionError, of_flow
+from airmirror.times import utc
 from airmirror.windows.declared import compacted_topics
+from airmirror.windows.errors import GateFailed, PartitionHeld
 from airmirror.windows.fence import GrantedClaim
-from airmirror.windows.findings import GateRow, examine, key_of
+from airmirror.windows.findings import GateRow, examine
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.verify import Gate, Verdict, judge
+from airmirror.wire.segments import GATE, Hold, Verified
+
+# What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
+Gate = Callable[[Sequence[GateRow]], Mapping[TopicPartition, str]]
+
+MOST_REASON = 4_000  # characters that a hold keeps
+ENGINE_ALONE = " (the engine's checks alone)"  # after the judging window's name, where no gate was asked
+
+
+@dataclass(frozen=True)
+class Verdict(OfPartition):
+    """A partition's judgement: everything up to ``offset`` (a source offset) is verified, or what is wrong.
+
+    ``held``: where the gate holds the same range since an earlier window.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    records: int
+    error: AirmirrorError | None
+    held: Hold | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether an earlier run has reported it already."""
+        return self.held is not None and self.error is not None and self.held.reason == _reason(self.error)
+
+    def __str__(self) -> str:
+        """Say the error; if it is not the first time, since when, and whether the cause is another one."""
+        what = self.error.what if isinstance(self.error, GateFailed) else str(self.error)
+        if self.held is None:
+            return what
+        since = f"since {utc(self.held.time_ms)}, first in {self.held.window.partition('#')[0]}"
+        return f"{what} (still, {since})" if self.is_known else f"A NEW CAUSE: {what} (held {since})"
 
 
 @dataclass(frozen=True)
@@ -43,8 +84,8 @@ def judge_unverified(
     without a reason any more is lifted. Raises a cluster's error.
     """
     index = mirror.index
-    unverified = [record for record in index.unverified() if key_of(record) not in (left or ())]
-    keys = list(dict.fromkeys(map(key_of, unverified)))
+    unverified = [record for record in index.unverified() if record.key not in (left or ())]
+    keys = list(dict.fromkeys(record.key for record in unverified))
     topics = {key.topic for key in keys}
     topics -= mirror.source.refresh_existing(topics).keys()
     findings = examine(
@@ -66,3 +107,96 @@ def watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[Top
         return offsets_with_patience(source, partitions, LATEST)
     except TopicNotFound:
         return {}
+
+
+def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
+    """The gate of a window that is judged by the engine's own checks alone."""
+    return {}
+
+
+def judge(
+    granted: GrantedClaim,
+    findings: Sequence[GateRow],
+    gate: Gate | None,
+    *,
+    everything: bool = True,
+    own: Container[str] = (),
+) -> list[Verdict]:
+    """Write the verified offset of every finding that passes, a hold for each that does not.
+
+    A hold of the gate is lifted when its partition passes; an operator's decision holds until it is released. A transient
+    error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
+    the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
+    held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
+    else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
+    have held themselves, while they followed the log, was not reported yet. Raises SlotFenced, AppendFailed.
+    """
+    flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
+    objections = gate(findings) if gate is not None and findings else {}
+    judge_name = window if gate is not None else window + ENGINE_ALONE
+    holds = granted.journal.index.holds()
+    verdicts: list[Verdict] = []
+    records: list[tuple[bytes, bytes | None]] = []
+    for finding in findings:
+        key, error, before = finding.key, finding.error, holds.get(finding.key)
+        if error is None and gate is None and before is not None:
+            left = PartitionHeld(flow.source.alias, *key, before.offset, before.reason, before.by, before.time_ms)
+            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow)))
+            continue
+        first = before if before and before.by == GATE and before.offset == finding.source_start else None
+        if error is None and key in objections:
+            reason = f"{_proof(finding)}; {objections[key]}"
+            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
+        error = of_flow(error, flow)
+        judged_in = first.window.removesuffix(ENGINE_ALONE) if error and first else window
+        earlier = None if judged_in == window or judged_in in own else first
+        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
+        if error is None:
+            passed = Verified(
+                *key,
+                source_topic_id=finding.source_topic_id,
+                offset=finding.source_end - 1,
+                target_end=finding.target_end,
+                window=judge_name,
+                time_ms=now,
+            )
+            records.append((passed.encode_key(), passed.encode_value()))
+            if before is not None:
+                records.append((before.encode_key(), None))
+        elif not error.transient:
+            hold = Hold(
+                *key, offset=finding.source_start, reason=_reason(error), window=judge_name, by=GATE, time_ms=now
+            )
+            if first is not None:
+                hold = replace(hold, window=first.window, time_ms=first.time_ms)
+            if hold != before:
+                records.append((hold.encode_key(), hold.encode_value()))
+    if gate is not None and everything:
+        judged = {finding.key for finding in findings}
+        records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
+    if records:
+        granted.check()  # reading and judging take minutes: whoever slept over its lease knows of no reset since
+        granted.appender.append(records)
+    return verdicts
+
+
+def _proof(finding: GateRow) -> str:
+    """Say what is known of the copy, whatever else is wrong with it: whoever decides must know whether records differ."""
+    if finding.target_records is None or finding.digest_differences is None:
+        return "not read back: whether the copy is equal is not known"
+    is_equal = finding.target_records == finding.copied and not (
+        finding.lost
+        or finding.gaps
+        or finding.order_violations
+        or finding.unexpected_holes
+        or finding.digest_differences
+    )
+    return "every record was read back and is equal" if is_equal else "the copy is not equal"
+
+
+def _reason(error: AirmirrorError) -> str:
+    """The message without its place, which a hold has anyway, and no longer than a hold keeps it."""
+    if isinstance(error, GateFailed):
+        return error.reason[:MOST_REASON]
+    bare = str(error).removeprefix(f"{error.where}: ") if isinstance(error, PartitionError) else str(error)
+    return bare[:MOST_REASON]

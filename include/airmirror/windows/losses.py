@@ -40,7 +40,7 @@ def losses(mirror: Mirror, chosen: Sequence[SegmentRecord], topics: Mapping[str,
     for record in chosen:
         found = without_losses(logs, record, holes=compacted[record.topic])
         if found != record:
-            changed.setdefault(TopicPartition(record.topic, record.partition), []).append((record, found))
+            changed.setdefault(record.key, []).append((record, found))
     if not changed:
         return []
     facts = look(mirror, {key.topic: topics[key.topic] for key in changed}, Choice.ACCEPT_LOSS)
@@ -81,7 +81,7 @@ def without_losses(logs: Logs, record: SegmentRecord, *, holes: bool) -> Segment
     whole = accounted == record.source_end - record.source_start and (holes or not record.holes)
     if whole and check(logs, record).error is None:
         return record
-    part = still_held(record, *logs.starts[TopicPartition(record.topic, record.partition)])
+    part = still_held(record, *logs.starts[record.key])
     may_lack = logs.compacted[record.topic]
     lost = _ranges(_lost(pair, may_lack) for pair in read_pairs(logs, part))
     kept = [run for segment in record.segments for run in _without(segment, lost)]

@@ -1,4 +1,7 @@
-"""One session at a flow's clusters: its journal (its internal topics on the target, and what is known of them) and its source."""
+"""One session at a flow's clusters: its journal (its internal topics on the target, and what is known of them) and its source.
+
+The internal topics of the reverse flow lie on this flow's source, and the same ledger knows them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
+from airmirror.windows.errors import EqualClusterIds, SameCluster
 from airmirror.windows.index import InternalTopics, catch_up
 
 
@@ -56,3 +60,55 @@ class Mirror(Journal):
 
 def _client(flow: Flow, purpose: str) -> str:
     return "|".join(["airmirror", flow.name, *filter(None, [purpose])])
+
+
+def check_ends(mirror: Mirror) -> None:
+    """Raises SameCluster, or EqualClusterIds where only the ids are equal. Both routes have been refreshed.
+
+    Equal ids with different brokers are one cluster behind two listeners, or two clusters formatted with one id, as
+    copied quick starts do: only the user can tell.
+    """
+    flow, source, target = mirror.flow, mirror.source, mirror.target
+    if source.cluster_id != target.cluster_id:
+        return
+    ends = (flow.name, source.cluster_id, source.alias, target.alias)
+    if common := source.endpoints & target.endpoints:
+        raise SameCluster(*ends, ", ".join(sorted(common)))
+    if not ids_tell_nothing(flow):
+        raise EqualClusterIds(*ends, ", ".join(sorted(source.endpoints)), ", ".join(sorted(target.endpoints)))
+
+
+def ids_tell_nothing(flow: Flow) -> bool:
+    """Return whether the user says that the flow's clusters are two although their ids are equal."""
+    return flow.settings.equal_cluster_ids_allowed
+
+
+def opposite_of(flow: Flow, ledger: FlowLedger) -> FlowLedger:
+    """The ledger's part of the flow from the target to the source."""
+    return ledger.beside(flow.opposite)
+
+
+def caught_up_opposite(source: Routes, flow: Flow, ledger: FlowLedger, patience: float = 60.0) -> FlowLedger | None:
+    """The same when it has read what is new on the flow's source; None: there has been no such flow.
+
+    Raises what ``catch_up`` does.
+    """
+    found = opposite_of(flow, ledger)
+    return found if catch_up_if_there(source, found, flow.target.alias, patience) else None
+
+
+def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str, patience: float = 60.0) -> bool:
+    """Read what is new of the flow from ``alias`` on this cluster into its ledger; whether there has been such a flow."""
+    try:
+        catch_up(routes, ledger, alias, patience)
+    except TopicNotFound as missing:
+        internal = InternalTopics.of(alias)
+        if missing.topic not in (internal.segments, internal.progress):
+            raise
+        return False
+    return True
+
+
+def returns_of(flow: Flow, ledger: FlowLedger) -> dict[str, str]:
+    """The topics that return by a flow, each with where to, as far as the ledger knows: the flow that brought them says so."""
+    return opposite_of(flow, ledger).owners().returning()

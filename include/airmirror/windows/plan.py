@@ -10,7 +10,7 @@ from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfCopy, TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
 from airmirror.windows.errors import ProgressDiffers
@@ -29,7 +29,7 @@ class LogExtent:
 
 
 @dataclass(frozen=True)
-class Planned:
+class Planned(OfCopy):
     """One partition of the plan. ``start == end``: nothing to do. ``error``: it is left out of this window."""
 
     topic: str
@@ -41,10 +41,6 @@ class Planned:
     record_bytes: float
     error: AirmirrorError | None = None
     last: SegmentRecord | None = None  # its newest segment record
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     @property
     def bytes(self) -> float:

@@ -1,4 +1,8 @@
-"""Planning a window from both clusters and what is known of the flow: what there is to do, and the slots that do it."""
+"""Planning a window from both clusters and what is known of the flow: what there is to do, and the slots that do it.
+
+The remote topics of a plan are looked at in every window, also when nothing is new: still those that were written to, as long as
+they were left, and writable. What is wrong with a partition of the target is that partition's error.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,26 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.writable import unwritable
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
 from airmirror.slot.contract import Slot, SlotPartition
-from airmirror.slot.errors import of_flow
+from airmirror.slot.errors import TargetTruncated, TargetUnavailable, of_flow
 from airmirror.windows.declared import compacted_topics, may_be_purged, times_replaced
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import ReturnOver, TopicClosed
 from airmirror.windows.hanging import name_hanging
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import caught_up_opposite
+from airmirror.windows.mirror import Mirror, caught_up_opposite
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
-from airmirror.windows.targets import with_targets
 from airmirror.wire.owners import Owner, Ownership
+from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 5.0
 FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
@@ -171,3 +177,57 @@ def slots_of(
         )
         for number, (members, share) in zip(numbers, packed, strict=False)
     ]
+
+
+ELECTION_SECONDS = 3.0  # for a leader of a remote topic
+
+
+def with_targets(planned: Sequence[Planned], source: str, target: Routes) -> list[Planned]:
+    """The plan, with an error for each partition whose remote topic is gone, another one, cut short or takes no records."""
+    asked = [item for item in planned if item.error is None and (item.last is not None or item.has_work)]
+    missing = target.refresh_existing({item.remote_topic for item in asked})
+    there = [item.remote for item in asked if item.remote_topic not in missing and target.has(item.remote)]
+    refusing = unwritable(target, there, ELECTION_SECONDS)
+    ends = offsets_with_patience(target, [key for key in there if key not in refusing], LATEST)
+    epochs = {
+        item.remote: item.last.target_epoch
+        for item in asked
+        if item.last is not None and item.last.target_epoch >= 0 and item.remote in ends
+    }
+    parted = epoch_ends(target, epochs)
+
+    def error(item: Planned) -> AirmirrorError | None:
+        before, remote = item.last, item.remote
+        if item.remote_topic in missing:
+            return missing[item.remote_topic]
+        if before is not None:
+            is_other = target.topic_ids[item.remote_topic] != before.target_topic_id
+            end = 0 if is_other else ends.get(remote, before.target_end)
+            if remote in parted and not is_other:
+                end = min(end, _kept(before, parted[remote]))
+            if is_other or end < before.target_end:
+                return TargetTruncated(source, *item.key, target.alias, item.remote_topic, before.target_end, end)
+        return _unavailable(item, source, target, refusing)
+
+    errors = {item.key: error(item) for item in asked}
+    return [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+
+
+def _kept(before: SegmentRecord, now: EpochEnd) -> int:
+    """The offset up to which a log is the one that a segment record was written to, at most the record's end."""
+    same = before.target_end - int(now.epoch != before.target_epoch)  # cut, and grown again under a later epoch
+    return max(0, min(same, now.offset))
+
+
+def without_stuck(
+    planned: Sequence[Planned], stuck: Mapping[TopicPartition, str], source: str, target: Routes
+) -> list[Planned]:
+    """The plan without the partitions of the target in which a transaction can't be ended."""
+    return [replace(item, error=item.error or _unavailable(item, source, target, stuck)) for item in planned]
+
+
+def _unavailable(
+    item: Planned, source: str, target: Routes, reasons: Mapping[TopicPartition, str]
+) -> TargetUnavailable | None:
+    reason = reasons.get(item.remote)
+    return TargetUnavailable(source, *item.key, target.alias, item.remote_topic, reason) if reason else None

@@ -12,7 +12,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
-from airmirror.windows.alongside import BackgroundThread
+from airmirror.threads import BackgroundThread
 from airmirror.windows.fence import GrantedClaim
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord, decode

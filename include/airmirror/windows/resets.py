@@ -18,9 +18,9 @@ from uuid import UUID
 
 from airmirror.clusters.protocol.epochs import epoch_before
 from airmirror.errors import AirmirrorError, named
-from airmirror.partitions import TopicPartition
-from airmirror.slot.account import Digest
-from airmirror.windows.epochs import Epochs
+from airmirror.partitions import OfCopy
+from airmirror.slot.account import Account
+from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver, start_records
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
@@ -47,7 +47,7 @@ class ResetNotPossible(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(OfCopy):
     """One partition as both sides have it now, and what is known of it.
 
     ``position``: the source offset to continue at, -1 where nothing was copied. ``recorded``: what MirrorMaker 2's progress
@@ -81,10 +81,6 @@ class Facts:
     def held_to(self) -> int:
         """The target offset up to which it holds what was written to it."""
         return self.target_end if self.target_kept < 0 else self.target_kept
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     @property
     def source_recreated(self) -> bool:
@@ -312,56 +308,20 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
 
 def segment_records(reset: Reset, window: str, time_ms: int) -> list[SegmentRecord]:
     """The records that say what was lost, what is taken over, and, the last, where the partition resumes."""
-    facts = reset.facts
-    taken = (
-        []
-        if reset.tail is None or not reset.tail.copied
-        else start_records(reset.tail, facts.source_topic_id, facts.target_topic_id, window=window, time_ms=time_ms)
-    )
+    facts, taken = reset.facts, list[SegmentRecord]()
+    ids = facts.source_topic_id, facts.target_topic_id
+    if reset.tail is not None and reset.tail.copied:
+        taken = start_records(reset.tail, *ids, window=window, time_ms=time_ms)
     between = taken[0].target_start if taken else facts.target_end
-    filled = [
-        _lost(
-            facts=facts,
-            first=first,
-            end=end,
-            target_end=_target_end_before(facts, first),
-            window=window,
-            time_ms=time_ms,
-        )
-        for first, end in reset.gaps
-    ]
-    last = _lost(
-        facts=facts, first=reset.lost_first, end=reset.lost_end, target_end=between, window=window, time_ms=time_ms
-    )
+
+    def lost(first: int, end: int, target_end: int) -> SegmentRecord:
+        epochs = epoch_before(facts.epochs.source, end), epoch_before(facts.epochs.target, target_end)
+        account = Account(first, target_end, end=end, lost=end - first, leader_epoch=epochs[0], target_epoch=epochs[1])
+        return account.record(facts.key, facts.remote_topic, ids, window=window, time_ms=time_ms)
+
+    filled = [lost(first, end, _target_end_before(facts, first)) for first, end in reset.gaps]
+    last = lost(reset.lost_first, reset.lost_end, between)
     return [*filled, *([last] if not taken or reset.lost_end > reset.lost_first else []), *taken]
-
-
-def _lost(facts: Facts, first: int, end: int, target_end: int, window: str, time_ms: int) -> SegmentRecord:
-    return SegmentRecord(
-        source_topic_id=facts.source_topic_id,
-        topic=facts.topic,
-        partition=facts.partition,
-        source_start=first,
-        window=window,
-        slot=0,
-        time_ms=time_ms,
-        source_end=end,
-        target_topic_id=facts.target_topic_id,
-        remote_topic=facts.remote_topic,
-        target_start=target_end,
-        target_end=target_end,
-        copied=0,
-        control=0,
-        aborted=0,
-        holes=0,
-        lost=end - first,
-        size=0,
-        max_timestamp=-1,
-        leader_epoch=epoch_before(facts.epochs.source, end),
-        target_epoch=epoch_before(facts.epochs.target, target_end),
-        digest=Digest().value(),
-        segments=(),
-    )
 
 
 def _target_end_before(facts: Facts, offset: int) -> int:

@@ -7,20 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from airmirror.clusters.protocol.log import (
-    EARLIEST,
-    LATEST,
-    offsets_with_patience,
-    read_batches,
-)
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.diverged import diverged_at, kept_on_target
-from airmirror.windows.epochs import look_at_epochs
+from airmirror.windows.diverged import diverged_at, kept_on_target, look_at_epochs
 from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned

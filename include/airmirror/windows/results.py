@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
 from airmirror.ledger.metrics import Standing
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import of_flow
-from airmirror.windows.committed import PartitionCommits, committed
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Followed
-from airmirror.windows.index import Index
+from airmirror.windows.judging import Verdict
 from airmirror.windows.plan import Planned
-from airmirror.windows.verify import Verdict
+from airmirror.wire.segments import SegmentRecord
+
+
+@dataclass
+class PartitionCommits:
+    """One partition's commits in a window. Ends are exclusive; target offsets of -1: no record was copied."""
+
+    source_start: int
+    source_end: int = -1
+    target_start: int = -1
+    target_end: int = -1
+    copied: int = 0
+    control: int = 0
+    aborted: int = 0
+    holes: int = 0
+    lost: int = 0
+    bytes: int = 0
+    read_back: bool = True
+
+    def add(self, record: SegmentRecord) -> None:
+        """Add the next commit."""
+        self.source_end = record.source_end
+        if record.copied:
+            self.target_start = record.target_start if self.target_start < 0 else self.target_start
+            self.target_end = record.target_end
+        self.copied += record.copied
+        self.control += record.control
+        self.aborted += record.aborted
+        self.holes += record.holes
+        self.lost += record.lost
+        self.bytes += record.size
+        self.read_back = self.read_back and record.was_read_back
+
+
+def committed(records: Iterable[SegmentRecord]) -> dict[TopicPartition, PartitionCommits]:
+    """Sum up the segment records of a window, which come in the order of each partition's source offsets, one by one: a window
+    that follows the log for hours has millions."""
+    found: dict[TopicPartition, PartitionCommits] = {}
+    for record in records:
+        found.setdefault(record.key, PartitionCommits(record.source_start)).add(record)
+    return found
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(OfPartition):
     """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark.
 
     ``verified``: all that is committed has passed the gate; without ``read_back`` (``window.verify=acks``) no one has
@@ -97,46 +137,32 @@ class WindowResult:
         return all(row.read_back for row in self.rows)
 
 
-def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
+def rows_of(flow: Flow, window: str, index: FlowLedger, planned: Sequence[Planned]) -> tuple[Row, ...]:
     """Return the commits of a window and their outcomes, from the index; the lag is the one that is left now."""
     done = committed(index.of_window(window))
-    return tuple(
-        window_rows(
-            flow=flow,
-            done=done,
-            index=index,
-            planned=[item for item in planned if item.key in done],
-            results=[],
-            verdicts=[],
-            ends={},
-        )
-    )
+    return tuple(window_rows(flow, done, index, [item for item in planned if item.key in done]))
 
 
 def window_rows(
     flow: Flow,
     done: Mapping[TopicPartition, PartitionCommits],
-    index: Index,
+    index: FlowLedger,
     planned: Sequence[Planned],
-    results: Sequence[SlotResult],
-    verdicts: Sequence[Verdict],
-    ends: Mapping[TopicPartition, int],
+    *,
+    results: Sequence[SlotResult] = (),
+    verdicts: Sequence[Verdict] = (),
+    ends: Mapping[TopicPartition, int] | None = None,
 ) -> Iterator[Row]:
     """One row a partition that the window touched or that is in error.
 
     ``done``: what the window has committed; ``ends``: the high watermarks after the copy.
     """
-    result_of = {TopicPartition(result.topic, result.partition): result for result in results}
+    result_of = {result.key: result for result in results}
     verdict_of = {verdict.key: verdict for verdict in verdicts}
     state = index.state()
     for item in planned:
         key = item.key
-        own, result, verdict, hold = (
-            done.get(key),
-            result_of.get(key),
-            verdict_of.get(key),
-            state.holds.get(key),
-        )
+        own, result, verdict, hold = done.get(key), result_of.get(key), verdict_of.get(key), state.holds.get(key)
         error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
         if error is None and hold is not None:
             error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
@@ -148,28 +174,18 @@ def window_rows(
             topic=item.topic,
             partition=item.partition,
             remote_topic=item.remote_topic,
-            source_start=own.source_start,
-            source_end=own.source_end,
-            target_start=own.target_start,
-            target_end=own.target_end,
-            copied=own.copied,
-            control=own.control,
-            aborted=own.aborted,
-            holes=own.holes,
-            lost=own.lost,
-            bytes=own.bytes,
-            lag=max(0, ends.get(key, item.high_watermark) - position),
+            **vars(own),
+            lag=max(0, (ends or {}).get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
             error=of_flow(error, flow),
-            read_back=own.read_back,
         )
 
 
 def with_verdicts(result: WindowResult, findings: Sequence[GateRow], verdicts: Sequence[Verdict]) -> WindowResult:
     """The window as a gate has judged it afterwards, with a row for what earlier windows had left to it."""
     judged = {verdict.key: verdict for verdict in verdicts}
-    rows = [_judged(row, judged.pop(TopicPartition(row.topic, row.partition), None)) for row in result.rows]
+    rows = [_judged(row, judged.pop(row.key, None)) for row in result.rows]
     rows += [_left(finding, judged[finding.key]) for finding in findings if finding.key in judged]
     return replace(result, rows=tuple(rows))
 
@@ -182,22 +198,13 @@ def _judged(row: Row, verdict: Verdict | None) -> Row:
 
 
 def _left(finding: GateRow, verdict: Verdict) -> Row:
-    end = finding.source_end
+    passed, end = verdict.error is None, finding.source_end
     return Row(
         *finding.key,
         finding.remote_topic,
-        end,
-        end,
-        -1,
-        -1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        finding.lag_records,
-        verdict.error is None,
-        Outcome.DONE if verdict.error is None else Outcome.FAILED,
-        verdict.error,
+        **vars(PartitionCommits(end, end)),
+        lag=finding.lag_records,
+        verified=passed,
+        outcome=Outcome.DONE if passed else Outcome.FAILED,
+        error=verdict.error,
     )

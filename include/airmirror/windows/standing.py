@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
 from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionUnavailable
-from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned]
 
 
 def standings_of(
-    index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int], others: Sequence[Unfollowed] = ()
+    index: FlowLedger, planned: Sequence[Planned], ends: Mapping[TopicPartition, int], others: Sequence[Unfollowed] = ()
 ) -> Iterator[Standing]:
     """Yield the position of every partition of the plan now, and of ``others``; ``ends``: the high watermarks after the copy."""
     positions = index.state().positions

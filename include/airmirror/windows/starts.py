@@ -18,8 +18,8 @@ from airmirror.slot.account import Account
 from airmirror.slot.errors import PartitionUnavailable, of_flow
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics
+from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.driver import commit, progress_of
-from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.fence import Fenced, GrantedClaim
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned

@@ -22,7 +22,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
 from airmirror.windows.declared import times_replaced
-from airmirror.windows.epochs import look_at_epochs
+from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.trail import Trail, follow
@@ -98,8 +98,7 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
     Where the target sets times of its own, records are distinguished by all but their timestamps. Of a ``compacted`` topic the
     records before the progress may be gone on one side only, so that they prove nothing.
     """
-    source, target, times = mirror.source, mirror.target, not times_replaced(mirror.flow).matches(item.topic)
-    remote = TopicPartition(item.remote_topic, item.partition)
+    source, target, remote, logs = mirror.source, mirror.target, item.remote, BothLogs(mirror, item.key, item.remote)
     target_end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     target_start = offsets_with_patience(target, [remote], EARLIEST)[remote]
     earliest = offsets_with_patience(source, [item.key], EARLIEST)[item.key]
@@ -108,28 +107,8 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
     before = max(earliest, item.start - ANCHOR)
     first = max(target_start, target_end - 2 * MOST_RECORDS)
     epochs = look_at_epochs(mirror, {item.key: item.start}, {item.key: (remote, first)})[item.key]
-    read_committed = mirror.flow.isolation_level == "read_committed"
-    end = offsets_with_patience(source, [item.key], LATEST, read_committed=read_committed)[
-        item.key
-    ]  # after the target's
-    ours = read_log(
-        routes=source,
-        partition=item.key,
-        start=before,
-        end=max(item.end, end),
-        read_committed=read_committed,
-        most=MOST_RECORDS + ANCHOR,
-        times=times,
-    )
-    theirs = read_log(
-        routes=target,
-        partition=remote,
-        start=first,
-        end=target_end,
-        read_committed=True,
-        most=0,
-        times=times,
-    ).committed
+    ours = logs.ours(before, max(item.end, logs.end()), MOST_RECORDS + ANCHOR)  # its end is asked after the target's
+    theirs = logs.theirs(first, target_end)
     there = [each.digest for each in theirs]
     most: int | None = None
     copies: Copies = []
@@ -214,34 +193,9 @@ def start_records(
     start: TakenOver, source_topic_id: UUID, target_topic_id: UUID, *, window: str, time_ms: int
 ) -> list[SegmentRecord]:
     """The first segment records of a partition. The last ends where the target does: what follows there is not ours."""
-    item = start.planned
+    item, ids = start.planned, (source_topic_id, target_topic_id)
     return [
-        SegmentRecord(
-            source_topic_id=source_topic_id,
-            topic=item.topic,
-            partition=item.partition,
-            source_start=account.start,
-            window=window,
-            slot=0,
-            time_ms=time_ms,
-            source_end=account.end,
-            target_topic_id=target_topic_id,
-            remote_topic=item.remote_topic,
-            target_start=account.segments[0].target_first if account.segments else max(account.target_end, 0),
-            target_end=max(account.target_end, 0),
-            copied=account.copied,
-            control=account.control,
-            aborted=account.aborted,
-            holes=account.holes,
-            lost=account.lost,
-            size=account.bytes,
-            max_timestamp=account.max_timestamp,
-            leader_epoch=account.leader_epoch,
-            digest=account.digest.value(),
-            segments=tuple(account.segments),
-            target_epoch=account.target_epoch,
-        )
-        for account in start.accounts
+        account.record(item.key, item.remote_topic, ids, window=window, time_ms=time_ms) for account in start.accounts
     ]
 
 
@@ -301,6 +255,39 @@ class LogRange:
     def left_out(self, what: str, start: int, end: int) -> int:
         """Return how many offsets of ``[start, end)`` are control records, or in aborted transactions."""
         return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self.others if kind == what)
+
+
+@dataclass(frozen=True)
+class BothLogs:
+    """A partition's log and that of its remote partition, as MirrorMaker 2's copies are looked for in them."""
+
+    mirror: Mirror
+    key: TopicPartition
+    remote: TopicPartition
+
+    @property
+    def keeps_times(self) -> bool:
+        return not times_replaced(self.mirror.flow).matches(self.key.topic)
+
+    @property
+    def read_committed(self) -> bool:
+        return self.mirror.flow.isolation_level == "read_committed"
+
+    def end(self) -> int:
+        """The source's end now, for the flow's isolation level."""
+        return offsets_with_patience(self.mirror.source, [self.key], LATEST, read_committed=self.read_committed)[
+            self.key
+        ]
+
+    def ours(self, start: int, end: int, most: int) -> LogRange:
+        """At least the first ``most`` committed records of a range of the source, or (0) all."""
+        routes, times, committed = self.mirror.source, self.keeps_times, self.read_committed
+        return read_log(routes, self.key, start, end, read_committed=committed, most=most, times=times)
+
+    def theirs(self, start: int, end: int) -> list[Record]:
+        """The committed records of a range of the target."""
+        routes, times = self.mirror.target, self.keeps_times
+        return read_log(routes, self.remote, start, end, read_committed=True, most=0, times=times).committed
 
 
 def read_log(

@@ -18,23 +18,19 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
-from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, GrantedClaim, claimed, fence_around
 from airmirror.windows.following import Follow, FollowLoop, Latencies
-from airmirror.windows.judging import Judged, judge_unverified, watermarks
-from airmirror.windows.mirror import Mirror
+from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, watermarks
+from airmirror.windows.mirror import Mirror, check_ends
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of
+from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of, without_stuck
 from airmirror.windows.progress import CopyProgress, Watch
-from airmirror.windows.results import WindowResult, window_rows
-from airmirror.windows.standing import Select, standings_of, unfollowed
+from airmirror.windows.results import WindowResult, committed, window_rows
+from airmirror.windows.standing import standings_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
-from airmirror.windows.targets import without_stuck
-from airmirror.windows.verify import Gate, Verdict
 from airmirror.wire.segments import GATE
 
 PRECHECK_SECONDS = 2.0
@@ -60,85 +56,65 @@ class Phases:
 
 
 @dataclass(frozen=True)
+class WindowOrder:
+    """What a window is to do under its id ``window``, and who hears of it.
+
+    ``slots``: how many run at once at the most, asked when there is work. ``only``: which of the source's partitions; ``until``:
+    up to which offset of each, and nothing of others. ``following``: with ``window.follow.ms`` the window stays, whether anything
+    is new or not, and is judged meanwhile; not with ``until``. With ``advance`` the engine's own checks judge alone, and what a
+    gate holds stays held; without it the judgement is left to ``judge_window``. ``tell`` hears of phases, ``report`` of commits.
+    """
+
+    window: str
+    slots: Callable[[], int] = lambda: 1
+    only: Callable[[TopicPartition], bool] = lambda partition: True
+    until: Mapping[TopicPartition, int] | None = None
+    following: Follow | None = None
+    advance: bool = True
+    tell: Callable[[str], None] = lambda phase: None
+    report: Callable[[CopyProgress], None] = lambda progress: None
+
+    def follow_ms(self, flow: Flow) -> int:
+        """The milliseconds that the window stays; 0: it ends where its plan does."""
+        return flow.window.follow_ms if self.following and self.until is None else 0
+
+
+@dataclass(frozen=True)
 class Copied:
     """The work of a window that has released its claim: all that its result is made of."""
 
-    window: str
     planned: Sequence[Planned]
     results: Sequence[SlotResult]
     verdicts: Sequence[Verdict]
     begun: float
     phases: Phases
     seen_ms: int
-    select: Select | None  # of a window that follows
 
 
 def run_window(
-    flow: Flow,
-    index: FlowLedger,
-    remote_topics: Mapping[str, str],
-    execute: Execute,
-    *,
-    window: str,
-    slots: Callable[[], int],
-    only: Callable[[TopicPartition], bool] = lambda partition: True,
-    until: Mapping[TopicPartition, int] | None = None,
-    following: Follow | None = None,
-    advance: bool = True,
-    tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[CopyProgress], None] = lambda progress: None,
+    flow: Flow, index: FlowLedger, remote_topics: Mapping[str, str], execute: Execute, order: WindowOrder
 ) -> WindowResult:
-    """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
+    """Replicate everything that is new, in slots that ``execute`` runs, and verify it; where nothing is new no slot is asked for.
 
-    ``only``: which of the source's partitions; ``until``: up to which offset of each, and nothing of others. ``following``:
-    with ``window.follow.ms`` the window stays, whether anything is new or not, and is judged meanwhile; not with ``until``.
-    ``tell`` hears of every phase, ``report`` of what is committed. With ``advance`` the engine's own checks judge alone, and
-    what a gate holds stays held; without it the judgement is left to ``judge_window``.
     Raises FlowBusy, FlowClosed, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
     partitions is in the rows.
     """
     with two_clusters(flow, index) as mirror:
-        copied = _copied(
-            mirror,
-            remote_topics,
-            execute,
-            window=window,
-            slots=slots,
-            only=only,
-            until=until,
-            following=following,
-            advance=advance,
-            tell=tell,
-            report=report,
-        )
-        return _result_of(mirror, copied)
+        return _result_of(mirror, order, _copied(mirror, remote_topics, execute, order))
 
 
-def _copied(
-    mirror: Mirror,
-    remote_topics: Mapping[str, str],
-    execute: Execute,
-    *,
-    window: str,
-    slots: Callable[[], int],
-    only: Callable[[TopicPartition], bool],
-    until: Mapping[TopicPartition, int] | None,
-    following: Follow | None,
-    advance: bool,
-    tell: Callable[[str], None],
-    report: Callable[[CopyProgress], None],
-) -> Copied:
+def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, order: WindowOrder) -> Copied:
     """``run_window`` without its result."""
-    flow, begun, phases = mirror.flow, time.monotonic(), Phases(tell)
+    flow, begun, phases = mirror.flow, time.monotonic(), Phases(order.tell)
     results: list[SlotResult] = []
-    verdicts: list[Verdict] = []
-    follow_ms = flow.window.follow_ms if following and until is None else 0
+    verdicts: Sequence[Verdict] = ()
+    follow_ms, following = order.follow_ms(flow), order.following
     seen_ms = int(time.time() * 1000)
     with phases("offsets and progress"):
-        planned, is_needed = _look(mirror, remote_topics, only, until, follows=follow_ms > 0, advance=advance)
+        planned, is_needed = _look(mirror, remote_topics, order)
     if is_needed:
-        most = slots()
-        with claimed(mirror, window, most) as granted:
+        most = order.slots()
+        with claimed(mirror, order.window, most) as granted:
             with phases("fence"):
                 fenced = fence_around(granted, most)
             with phases("offsets and progress"):
@@ -148,10 +124,10 @@ def _copied(
                 still_open = {topic: remote for topic, remote in remote_topics.items() if topic not in shut}
                 state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
                 planned += closed_since(flow, state, remote_topics, shut)
-                free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
+                free = [item for item in chosen(planned, order.only, order.until) if item.key not in state.holds]
                 work = slots_of(
                     mirror,
-                    window=window,
+                    window=order.window,
                     claim_offset=granted.offset,
                     numbers=fenced.numbers,
                     planned=free,
@@ -159,75 +135,52 @@ def _copied(
                 )
             if work:
                 offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                meanwhile = FollowLoop(granted, following, planned, only) if following and follow_ms else nullcontext()
-                with phases("copy"), Watch(granted, offsets, report), meanwhile:
+                meanwhile = (
+                    FollowLoop(granted, following, planned, order.only) if following and follow_ms else nullcontext()
+                )
+                with phases("copy"), Watch(granted, offsets, order.report), meanwhile:
                     results = list(execute(work))
             with phases("verify"):
                 mirror.catch_up()
-                if advance:
+                if order.advance:
                     with suppress(SlotFenced):  # who has the claim by now judges what is left
-                        verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
-    return Copied(
-        window=window,
-        planned=planned,
-        results=results,
-        verdicts=verdicts,
-        begun=begun,
-        phases=phases,
-        seen_ms=seen_ms,
-        select=following.select if following and follow_ms else None,
-    )
+                        verdicts = judge_unverified(mirror, granted, None, trusted={order.window}).verdicts
+    return Copied(planned, results, verdicts, begun=begun, phases=phases, seen_ms=seen_ms)
 
 
-def _look(
-    mirror: Mirror,
-    remote_topics: Mapping[str, str],
-    only: Callable[[TopicPartition], bool],
-    until: Mapping[TopicPartition, int] | None,
-    *,
-    follows: bool,
-    advance: bool,
-) -> tuple[list[Planned], bool]:
+def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) -> tuple[list[Planned], bool]:
     """The plan before anything is claimed, and whether there is anything to do that needs the claim."""
     state, stuck = _state_before(mirror)
     state = with_connect_offsets(mirror, state, remote_topics)
     planned = make_plan(mirror, state, remote_topics)
-    new = any(part.takes_part(follows) and part.key not in state.holds for part in chosen(planned, only, until))
+    follows, wanted = order.follow_ms(mirror.flow) > 0, chosen(planned, order.only, order.until)
+    new = any(part.takes_part(follows) and part.key not in state.holds for part in wanted)
     doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
-    left = advance and bool(mirror.index.unverified())
+    left = order.advance and bool(mirror.index.unverified())
     return planned, stuck or new or doubtful or left or need_starts(mirror.flow, state, planned)
 
 
-def _result_of(mirror: Mirror, copied: Copied) -> WindowResult:
+def _result_of(mirror: Mirror, order: WindowOrder, copied: Copied) -> WindowResult:
     """The result of a window, from what its slots have said and what they have committed."""
     flow, index, planned, results = mirror.flow, mirror.index, copied.planned, copied.results
     seen_ms = int(time.time() * 1000) if results else copied.seen_ms
+    following = order.following if order.follow_ms(flow) else None
     ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
     others = []
-    if results and copied.select:
+    if results and following:
         mirror.source.refresh(None)
-        others = unfollowed(mirror.source, planned, copied.select)
+        others = unfollowed(mirror.source, planned, following.select)
     late = Latencies({item.key: item.end for item in planned})
-    done = committed(late.noting(index.of_window(copied.window)))
-    rows = list(
-        window_rows(
-            flow=flow,
-            done=done,
-            index=index,
-            planned=planned,
-            results=results,
-            verdicts=copied.verdicts,
-            ends=ends,
-        )
-    )
+    done = committed(late.noting(index.of_window(order.window)))
+    rows = tuple(window_rows(flow, done, index, planned, results=results, verdicts=copied.verdicts, ends=ends))
     name_writers(mirror.target, flow, [row.error for row in rows])
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(
-        flow=flow.name, window=copied.window, rows=tuple(rows), partitions=len(planned),
+        flow=flow.name, window=order.window, rows=rows, partitions=len(planned),
         seconds=time.monotonic() - copied.begun,
         phases=copied.phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends, others)), seen_ms=seen_ms,
-        followed=late.followed() if copied.select else None,
+        followed=late.followed() if following else None,
         limited=max((result.limited for result in results), default=0.0),
         throttled=max((result.throttled for result in results), default=0.0),
     )  # fmt: skip

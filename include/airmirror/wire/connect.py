@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from airmirror.wire.primitives import MalformedRecord, Reader
 
-CONNECTOR = -1  # the number of the connector itself among its tasks
 MOST_TASKS = 100_000
 
 Tasks = frozenset[tuple[str, int]]

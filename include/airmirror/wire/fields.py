@@ -173,3 +173,15 @@ class Declared:
         found = cls.value_fields.decode(reader, known)
         reader.end()
         return cls(**found)
+
+
+REASON = clipped(10_000)
+
+
+class SegmentTopicRecord(Declared):
+    """A record of the segment topic: its key begins with its kind."""
+
+    kind: ClassVar[int]
+
+    def encode_key(self) -> bytes:
+        return struct.pack(">b", self.kind) + super().encode_key()

@@ -1,7 +1,9 @@
-"""MirrorMaker 2's records: its progress, which Kafka Connect keeps in ``mm2-offsets.<source>.internal``, and offset syncs.
+"""MirrorMaker 2's records: its progress, which Kafka Connect keeps in ``mm2-offsets.<source>.internal``, offset syncs and
+heartbeats.
 
-Progress is byte for byte as MirrorMaker 2 4.2.0 writes it (MirrorUtils.java, Connect's OffsetStorageWriter): JSON without spaces,
-not ASCII-escaped; Connect looks keys up by their exact bytes.
+Byte for byte as MirrorMaker 2 4.2.0 writes them (MirrorUtils.java, Connect's OffsetStorageWriter, Heartbeat.java). Progress is
+JSON without spaces, not ASCII-escaped; Connect looks keys up by their exact bytes. Heartbeats, replicated as any other topic,
+tell the latency.
 """
 
 from __future__ import annotations
@@ -92,3 +94,20 @@ class OffsetSync(Declared):
 def decode_offset_sync(key: bytes, value: bytes) -> OffsetSync:
     """Raises MalformedRecord."""
     return OffsetSync.decode(key, value)
+
+
+@dataclass(frozen=True)
+class Heartbeat(Declared):
+    """A flow, by the aliases of its clusters, and the time of the heartbeat in epoch milliseconds."""
+
+    key_fields: ClassVar[Fields] = fields(source=STRING, target=STRING)
+    value_fields: ClassVar[Fields] = fields(time_ms=INT64)
+
+    source: str
+    target: str
+    time_ms: int
+
+
+def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
+    """Raises MalformedRecord."""
+    return Heartbeat.decode(key, value)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import ClassVar
 
-from airmirror.wire.fields import INT64, STRING, Fields, enumerated, fields
-from airmirror.wire.kept import REASON, SegmentTopicRecord
+from airmirror.wire.fields import INT64, REASON, STRING, Fields, SegmentTopicRecord, enumerated, fields
 
 WHOLE = ""  # the topic of the record of the whole flow
 

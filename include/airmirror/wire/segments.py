@@ -14,26 +14,28 @@ from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
+from airmirror.partitions import OfCopy, OfPartition
 from airmirror.times import utc
 from airmirror.wire.fields import (
     BYTES_16,
     INT32,
     INT64,
+    REASON,
     STRING,
     TEXTS,
     UUID_ID,
     Field,
     Fields,
     FieldType,
+    SegmentTopicRecord,
     enumerated,
     fields,
     together,
 )
-from airmirror.wire.kept import REASON, SegmentTopicRecord
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 from airmirror.wire.switches import OfSwitches
 
-VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS, VERSION_WITH_CHECKSUMS = 0, 1, 2, 3
+VERSION = 0
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
@@ -114,7 +116,7 @@ class Runs(Field):
 
 
 @dataclass(frozen=True)
-class SegmentRecord(SegmentTopicRecord):
+class SegmentRecord(SegmentTopicRecord, OfCopy):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
@@ -175,26 +177,20 @@ class SegmentRecord(SegmentTopicRecord):
         return not self.copied or self.target_epoch >= 0
 
     def encode_value(self) -> bytes:
-        if self.source_checksum >= 0:
-            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_CHECKSUMS
-            later += self.checksums.encode(self)
-        elif self.target_epoch >= 0:
-            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_EPOCHS
-        elif self.read_ms >= 0:
-            later, version = self.times.encode(self), VERSION_WITH_TIMES
-        else:
-            return super().encode_value()
+        known = (self.read_ms, self.target_epoch, self.source_checksum)
+        version = max((number for number, value in enumerate(known, 1) if value >= 0), default=VERSION)
+        later = b"".join(each.encode(self) for each in self.later_fields(version))
         return struct.pack(">h", version) + self.value_fields.encode(self) + later
 
     @classmethod
     def later_fields(cls, version: int) -> tuple[Fields, ...]:
-        """The fields that a version has after those of version 0."""
-        later = {VERSION_WITH_TIMES: 1, VERSION_WITH_EPOCHS: 2, VERSION_WITH_CHECKSUMS: 3}
-        return (cls.times, cls.epochs, cls.checksums)[: later.get(version, 0)]
+        """The fields that a version has after those of version 0; none of a version that is not known."""
+        later = (cls.times, cls.epochs, cls.checksums)
+        return later[:version] if VERSION < version <= len(later) else ()
 
 
 @dataclass(frozen=True)
-class Verified(SegmentTopicRecord):
+class Verified(SegmentTopicRecord, OfPartition):
     """The last source offset of a partition that the gate has let pass (invariant F)."""
 
     kind: ClassVar[int] = 3
@@ -213,7 +209,7 @@ class Verified(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class Hold(SegmentTopicRecord):
+class Hold(SegmentTopicRecord, OfPartition):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
@@ -290,7 +286,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(SegmentTopicRecord):
+class Decision(SegmentTopicRecord, OfPartition):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would resume at.
@@ -312,7 +308,7 @@ class Decision(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class ResetRecord(SegmentTopicRecord):
+class ResetRecord(SegmentTopicRecord, OfPartition):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from airmirror.wire.fields import INT32, INT64, STRING, UUID_ID, Fields, fields
-from airmirror.wire.kept import REASON, SegmentTopicRecord
+from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, SegmentTopicRecord, fields
 from airmirror.wire.owners import Ownership
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from airmirror.clusters.protocol.log import read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.prepare import Opened
+from airmirror.flows.rounds import checkpoints_round
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.stillness import ends_of
 from airmirror_local.shop import App, Kind, Protocol, start_consumer, start_producer

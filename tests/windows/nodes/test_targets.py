@@ -25,12 +25,11 @@ from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
 from airmirror.slot.intake import Intake
-from airmirror.windows import fence, targets
+from airmirror.windows import fence, planning
 from airmirror.windows.errors import FenceStuck
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedClaim, Renewal, fence_around
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
-from airmirror.windows.renewal import Renewal
 from airmirror.windows.resets import Choice
 from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import Claim, ClaimEvent
@@ -86,8 +85,8 @@ def fill(flow: Mirror, start: int) -> None:
 @pytest.fixture
 def short_elections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for an election that does not end."""
-    for module in (attempts, targets):
-        monkeypatch.setattr(module, "LEADER_SECONDS", 0.2)
+    monkeypatch.setattr(attempts, "LEADER_SECONDS", 0.2)
+    monkeypatch.setattr(planning, "ELECTION_SECONDS", 0.2)
 
 
 def errors(result: WindowResult) -> dict[int, str]:

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from airmirror.clusters.admin.client import TIMEOUT, Admin
+from airmirror.clusters.admin.client import TIMEOUT, Admin, said
 from airmirror.errors import AirmirrorError
 
 BATCH = 500
@@ -99,7 +99,7 @@ def create_acls(
             if error is None:
                 created.append(_acl(binding))
             else:
-                refused.append(AclRefused(admin.cluster.alias, _acl(binding), _said(error)))
+                refused.append(AclRefused(admin.cluster.alias, _acl(binding), said(error)))
     return tuple(created), tuple(refused)
 
 
@@ -111,13 +111,8 @@ def delete_acls(admin: Admin, acls: Sequence[Acl], timeout: float = 60.0) -> tup
         for each, future in admin.client.delete_acls(exact, request_timeout=timeout).items():
             error = future.exception()
             if error is not None:
-                refused.append(AclRefused(admin.cluster.alias, _acl(each), _said(error)))
+                refused.append(AclRefused(admin.cluster.alias, _acl(each), said(error)))
     return tuple(refused)
-
-
-def _said(error: BaseException) -> str:
-    cause = error.args[0] if isinstance(error, KafkaException) else error
-    return cause.str() if isinstance(cause, KafkaError) else str(cause)
 
 
 def _has_no_authorizer(admin: Admin, timeout: float) -> bool:

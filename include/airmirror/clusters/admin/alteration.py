@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ConfigEntry,
@@ -15,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from airmirror.clusters.admin.client import BATCH, Admin, topic_configs
+from airmirror.clusters.admin.client import BATCH, Admin, said, topic_configs
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
 from airmirror.errors import AirmirrorError
 
@@ -68,7 +67,7 @@ def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float 
                 done += by_topic[resource.name]
             else:
                 keys = tuple(change.key for change in by_topic[resource.name])
-                refused.append(ConfigsRefused(admin.cluster.alias, resource.name, keys, _said(error)))
+                refused.append(ConfigsRefused(admin.cluster.alias, resource.name, keys, said(error)))
     _wait_until_seen(admin, done)
     return Altered(tuple(done), tuple(refused))
 
@@ -107,8 +106,3 @@ def _resource(topic: str, changes: Sequence[ConfigChange]) -> ConfigResource:
         for change in changes
     ]
     return ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-
-
-def _said(error: BaseException) -> str:
-    cause = error.args[0] if isinstance(error, KafkaException) else None
-    return cause.str() if isinstance(cause, KafkaError) else str(error)

@@ -116,6 +116,12 @@ class Admin:
             raise self.failed(error) from error
 
 
+def said(error: BaseException) -> str:
+    """The reason of a refusal, in the cluster's words."""
+    cause = error.args[0] if isinstance(error, KafkaException) else None
+    return cause.str() if isinstance(cause, KafkaError) else str(error)
+
+
 def connect(cluster: Cluster) -> Admin:
     """A client for administration, shared by the calls of a minute; nothing is sent yet. Raises UnsupportedClientSetting."""
     settings: dict[str, Any] = librdkafka_config(cluster, "admin")

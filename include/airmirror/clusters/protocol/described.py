@@ -21,7 +21,7 @@ from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition

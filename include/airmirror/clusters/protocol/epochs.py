@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved
+from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved, error_name
 from airmirror.clusters.protocol.log import EARLIEST, MOVED, offsets_with_patience
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.partitions import TopicPartition

@@ -1,9 +1,11 @@
-"""The errors of reading a log."""
+"""The errors of reading a log, and Kafka's error codes as people read them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+
+from kafka.errors import for_code
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -84,3 +86,8 @@ def withheld(partition: TopicPartition, position: int, end: int, answer: str) ->
         "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "
         "log. What is there is fetched when it answers"
     )
+
+
+def error_name(code: int) -> str:
+    """Kafka's name and number of an error code, as in "REQUEST_TIMED_OUT (7)"."""
+    return f"{for_code(code).message} ({code})"

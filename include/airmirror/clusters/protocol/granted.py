@@ -18,7 +18,7 @@ from kafka.protocol.admin.acl import (
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
 from airmirror.clusters.protocol.described import AclBinding, Quota, ask
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 
 CREATE_ACLS = (30, 1, 3, "CreateAcls")

@@ -15,7 +15,7 @@ from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -311,10 +311,7 @@ _Answer = TypeVar("_Answer")
 
 
 def _at_coordinators(
-    routes: Routes,
-    groups: Iterable[str],
-    done: Mapping[str, _Answer],
-    ask: Callable[[int, Sequence[str]], None],
+    routes: Routes, groups: Iterable[str], done: Mapping[str, _Answer], ask: Callable[[int, Sequence[str]], None]
 ) -> None:
     """Ask every coordinator for its groups; those whose coordinator has moved are asked for again.
 
@@ -346,3 +343,20 @@ def _asked(routes: Routes, node: int, connection: Connection, requests: Sequence
     except BrokerUnreachable:
         routes.drop(node, PURPOSE)
         raise
+
+
+# Levels of metadata.version: 4.1-IV0, the first with streams groups, and 4.2-IV1. 4.2.0 and 4.2.1 can't be distinguished.
+WITHOUT_MEND = range(26, 29 + 1)
+
+
+def may_break(routes: Routes) -> bool:
+    """Return whether a broker's coordinator may fail on a streams group that was given positions before its first member came.
+
+    Positions for a group that does not exist make a classic group without a record of its own. When a Kafka Streams application
+    then joins, Kafka 4.2.0 writes the group's topology behind these positions; once the log was compacted, whoever loads it
+    finds them first: "Group X is not a streams group", and no group of that partition of __consumer_offsets is served any more
+    (KAFKA-20254, mended in 4.2.1). Raises BrokerUnreachable.
+    """
+    routes.refresh([])
+    newest = (routes.connection(node, PURPOSE).supported.get("metadata.version", 0) for node in routes.nodes)
+    return any(level in WITHOUT_MEND for level in newest)

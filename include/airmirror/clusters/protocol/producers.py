@@ -14,8 +14,7 @@ from kafka.protocol.admin import DescribeProducersRequest, ListTransactionsReque
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.errors import PartitionMoved
+from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.partitions import TopicPartition

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from airmirror.clusters.protocol.connection import Connection
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.security.model import PLAIN, SCRAM, Login
 from airmirror.clusters.security.tokens import Tokens
 from airmirror.errors import AirmirrorError

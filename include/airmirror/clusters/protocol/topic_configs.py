@@ -8,8 +8,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.clusters.protocol.errors import FetchFailed, error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 

@@ -20,7 +20,7 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, UnsupportedBroker
-from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.waiting import Look, nothing, ready
 from airmirror.clusters.protocol.writable import unwritable

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from airmirror.config.foreign.translation import Translation, is_foreign, translate
-from airmirror.config.foreign.writing import render
 
-__all__ = ["Translation", "is_foreign", "render", "translate"]
+__all__ = ["Translation", "is_foreign", "translate"]

@@ -60,3 +60,28 @@ class Key:
     def here(self) -> str:
         """The key's effect here, with the reason: "used", "accepted, without effect: …", …"""
         return f"{self.use}: {self.reason}" if self.reason else str(self.use)
+
+
+@dataclass(frozen=True)
+class KeyMaker:
+    """Makes keys of a type. ``line``: the key with its default, as a file would have them; without "=" it has none."""
+
+    type: KeyType
+
+    def __call__(
+        self,
+        line: str,
+        doc: str,
+        scope: KeyScope = KeyScope.FLOW,
+        *,
+        use: Use = Use.USED,
+        reason: str = "",
+        values: tuple[str, ...] = (),
+        minimum: float | None = None,
+    ) -> Key:
+        name, is_set, default = line.partition("=")
+        given = default.strip() if is_set else None
+        return Key(name.strip(), self.type, given, doc, scope, use=use, reason=reason, values=values, minimum=minimum)
+
+
+BOOLEAN, SHORT, INT, LONG, STRING, LIST, CLASS, SCHEDULE, SECONDS, SAMPLE = map(KeyMaker, KeyType)

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import Key, KeyScope, KeyType
+from airmirror.config.keys.key import BOOLEAN, LIST, LONG, SCHEDULE, STRING, KeyScope
 
 KEYS = (
-    Key(
-        "topics",
-        KeyType.LIST,
-        None,
-        "The source's topics that move together: names and regular expressions; needed.",
-        KeyScope.MOVE,
-    ),
-    Key(
+    LIST("topics", "The source's topics that move together: names and regular expressions; needed.", KeyScope.MOVE),
+    LIST(
         "groups",
-        KeyType.LIST,
-        None,
         "The consumer groups that move with them: names and regular expressions; not set: those that read the topics.",
         KeyScope.MOVE,
     ),
-    Key(
+    LIST(
         "transactional.ids",
-        KeyType.LIST,
-        None,
         "The transactional ids that write them: names and regular expressions; not set: those that are found.",
         KeyScope.MOVE,
     ),
-    Key(
+    STRING(
         "principals",
-        KeyType.STRING,
-        None,
         "The principals that may, separated by semicolons as in super.users (`User:ann;User:CN=app,O=shop`); not set: those "
         "that ACLs name.",
         KeyScope.MOVE,
@@ -37,53 +25,39 @@ KEYS = (
 )
 
 OF_FLOW = (
-    Key(
-        "move.quiet.ms",
-        KeyType.LONG,
-        "5000",
+    LONG(
+        "move.quiet.ms = 5000",
         "How long no end offset of a move group's topics may move, and no transaction be open, until its producers have stopped.",
         minimum=0,
     ),
-    Key(
-        "move.soak.ms",
-        KeyType.LONG,
-        "86400000",
+    LONG(
+        "move.soak.ms = 86400000",
         "How long after its producers were cut over a move group can be finished; until then it can be undone.",
         minimum=0,
     ),
-    Key(
-        "move.fence",
-        KeyType.STRING,
-        "none",
+    STRING(
+        "move.fence = none",
         "A fence around a move group's topics on the source when its producers are cut over. acl: its principals are denied "
         "WRITE.",
         values=("none", "acl"),
     ),
-    Key(
-        "move.reverse",
-        KeyType.BOOLEAN,
-        "false",
+    BOOLEAN(
+        "move.reverse = false",
         "Before a move group's producers are cut over, a migration prepares the reverse flow: from the cut-over on, windows copy "
         "what is written on the target back to the source, which stays usable.",
     ),
-    Key(
+    SCHEDULE(
         "move.rehearsal.schedule",
-        KeyType.SCHEDULE,
-        None,
         "When the DAG rehearse.<source>.<target> rehearses the migration of each move group: an interval or a cron line. Not "
         "set: when it is triggered.",
     ),
-    Key(
-        "move.rehearsal.records",
-        KeyType.LONG,
-        "10000",
+    LONG(
+        "move.rehearsal.records = 10000",
         "The newest source offsets of each partition whose records a rehearsal of a migration compares on both clusters.",
         minimum=1,
     ),
-    Key(
-        "sync.topic.acls.mode",
-        KeyType.STRING,
-        "readers",
+    STRING(
+        "sync.topic.acls.mode = readers",
         "migrate: a migration's step `mirror` copies what a move group's clients may, WRITE, groups and transactional ids "
         "included, and their users' quotas. readers: only who may read, as every window does.",
         KeyScope.FLOW_ONLY,

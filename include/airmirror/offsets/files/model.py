@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import OfPartition, TopicPartition
 
 MOST_BYTES = 64 << 20  # of one file
 MOST_POSITIONS = 200_000
@@ -16,17 +16,13 @@ _MOST_PARTITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Position:
+class Position(OfPartition):
     """The next offset to read of a partition. ``place``: the part of the file that says so (a batch, a group), or ""."""
 
     place: str
     topic: str
     partition: int
     offset: int
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     def __str__(self) -> str:
         where = f"{self.topic}-{self.partition} at {self.offset}"

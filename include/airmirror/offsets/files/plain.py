@@ -4,9 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from airmirror.offsets.files import by_partition
 from airmirror.offsets.files.json_texts import indented
-from airmirror.offsets.files.model import Answers, BadPositions, PositionFile, checked, position
+from airmirror.offsets.files.model import Answers, BadPositions, Position, PositionFile, checked, position
+
+
+def is_by_partition(value: Any) -> bool:
+    """Return whether a JSON value has this form: objects of whole numbers below topics."""
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(
+            isinstance(offsets, dict) and bool(offsets) and all(number.isdecimal() for number in offsets)
+            for offsets in value.values()
+        )
+    )
+
+
+def positions_of(path: str, place: str, value: dict[str, dict[str, Any]]) -> list[Position]:
+    """Every offset in it. Raises BadPositions."""
+    return [
+        position(path, place, topic, number, offset)
+        for topic, found in value.items()
+        for number, offset in found.items()
+    ]
+
+
+def rewritten(path: str, place: str, value: dict[str, dict[str, Any]], answers: Answers) -> dict[str, dict[str, int]]:
+    """The same with the other cluster's topics and offsets. Raises BadPositions where two topics become one."""
+    found: dict[str, dict[str, int]] = {}
+    for each in positions_of(path, place, value):
+        there = answers[each]
+        offsets = found.setdefault(there.topic, {})
+        if str(each.partition) in offsets:
+            raise BadPositions(path, f"{there.topic}-{each.partition} would be in it twice: two topics have become one")
+        offsets[str(each.partition)] = there.offset
+    return found
+
 
 _NEEDED = ("topic", "partition", "offset")
 
@@ -33,9 +66,7 @@ def read_list(path: str, value: list[Any]) -> PositionFile:
 
 def read_by_partition(path: str, value: dict[str, Any]) -> PositionFile:
     """``{"orders": {"0": 42}}``, Spark's ``startingOffsets``. Raises BadPositions."""
-    positions = checked(path, by_partition.positions(path, "", value))
+    positions = checked(path, positions_of(path, "", value))
     return PositionFile(
-        "offsets by topic and partition",
-        positions,
-        lambda answers: {"": indented(by_partition.rewritten(path, "", value, answers))},
+        "offsets by topic and partition", positions, lambda answers: {"": indented(rewritten(path, "", value, answers))}
     )

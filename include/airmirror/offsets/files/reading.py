@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airmirror.offsets.files import by_partition, connect, flink, groups_csv, plain, spark
+from airmirror.offsets.files import connect, flink, groups_csv, plain, spark
 from airmirror.offsets.files.json_texts import parsed
 from airmirror.offsets.files.model import MOST_BYTES, BadPositions, PositionFile
 
@@ -42,6 +42,6 @@ def _read_text(name: str, text: str, source: str, target: str, topic: str) -> Po
         return flink.read_json(name, value)
     if isinstance(value, list):
         return plain.read_list(name, value)
-    if by_partition.is_by_partition(value):
+    if plain.is_by_partition(value):
         return plain.read_by_partition(name, value)
     raise BadPositions(name, "this JSON holds no positions in a form that is known")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airmirror.offsets.files import by_partition
+from airmirror.offsets.files import plain
 from airmirror.offsets.files.json_texts import compact, parsed
 from airmirror.offsets.files.model import MOST_BYTES, Answers, BadPositions, Position, PositionFile, checked
 
@@ -58,10 +58,10 @@ def read(directory: Path) -> PositionFile:
     begun = _begun(directory, batches[0]) if batches[0].number == 0 else {}
     found: list[Position] = []
     for number, offsets in begun.items():
-        found += by_partition.positions(path, _beginning(number), offsets)
+        found += plain.positions_of(path, _beginning(number), offsets)
     for batch in batches:
         for number, offsets in batch.sources.items():
-            found += by_partition.positions(path, _place(batch, number), offsets)
+            found += plain.positions_of(path, _place(batch, number), offsets)
     if not found:
         raise BadPositions(path, "none of the query's sources is Kafka")
     lines = len(batches[-1].lines) - 2
@@ -81,12 +81,12 @@ def _texts(path: str, batches: list[_Batch], begun: dict[int, dict[str, Any]], a
     for batch in batches:
         lines = list(batch.lines)
         for number, offsets in batch.sources.items():
-            lines[number + 2] = compact(by_partition.rewritten(path, _place(batch, number), offsets, answers))
+            lines[number + 2] = compact(plain.rewritten(path, _place(batch, number), offsets, answers))
             first.setdefault(number, lines[number + 2])
         files[f"{OFFSETS}/{batch.number}"] = "\n".join(lines)
     for number, line in first.items():
         if number in begun:
-            line = compact(by_partition.rewritten(path, _beginning(number), begun[number], answers))
+            line = compact(plain.rewritten(path, _beginning(number), begun[number], answers))
         # Spark 2.1.0 wanted a byte before the version; all later ones write it. Without batch 0 the offsets are not read.
         files[f"{SOURCES}/{number}/0"] = f"\0{_VERSION}\n{line}"
     return files
@@ -122,14 +122,14 @@ def _batch(directory: Path, number: int) -> _Batch:
         )
     sources = {}
     for at, line in enumerate(lines[2:]):
-        if line not in ("", _NOTHING) and by_partition.is_by_partition(parsed(str(file), line)):
+        if line not in ("", _NOTHING) and plain.is_by_partition(parsed(str(file), line)):
             sources[at] = _offsets(file, line)
     return _Batch(number, lines, sources)
 
 
 def _offsets(file: Path, line: str) -> dict[str, Any]:
     value = parsed(str(file), line)
-    if not by_partition.is_by_partition(value):
+    if not plain.is_by_partition(value):
         raise BadPositions(str(file), "these are no offsets of Kafka")
     found: dict[str, Any] = value
     return found

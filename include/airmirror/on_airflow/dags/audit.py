@@ -14,9 +14,8 @@ from airflow.sdk import DAG, Param, TriggerRule
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
-from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
+from airmirror.on_airflow.dags.common import AT_ONCE, ReportLink, id_of, new_dag, tags
 from airmirror.on_airflow.dags.forms import form, interval_fields, interval_ms
-from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow, window_id
 from airmirror.on_airflow.dags.schedules import timetable
@@ -31,12 +30,7 @@ if TYPE_CHECKING:
 
 INTERVAL, OFFSETS, REPLAY, REPORT = "interval", "offsets", "replay", "report"
 WRITING = ("sync_topics", "replicate_window", "verify_window")
-CHOICES = {
-    INTERVAL: (*WRITING, "compare"),
-    OFFSETS: ("compare",),
-    REPLAY: (*WRITING, "compare"),
-    REPORT: ("report",),
-}
+CHOICES = {INTERVAL: (*WRITING, "compare"), OFFSETS: ("compare",), REPLAY: (*WRITING, "compare"), REPORT: ("report",)}
 LONGEST = timedelta(hours=6)
 
 DOC = """

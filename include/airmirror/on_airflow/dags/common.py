@@ -1,13 +1,19 @@
-"""The things that all DAGs share: their names, start, owner and retries, and the tags by which people find them."""
+"""The things that all DAGs share: their names, start, owner and retries, and the tags by which people find them;
+and what the gate holds as one incident: the run of ``decide.…`` that asks about it, the page where it is answered."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseOperator, BaseOperatorLink, conf
 
 from airmirror.config import Flow
+from airmirror.on_airflow.deployment import deployment
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = "airmirror"
@@ -40,3 +46,46 @@ def id_of(kind: str, flow: Flow) -> str:
 def tags(flow: Flow) -> list[str]:
     """Return the tags by which people find a flow's DAGs."""
     return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
+
+
+ASK = "ask"  # the task of `decide.…` that asks
+
+
+def incident_id(held: list[list[Any]]) -> str:
+    """The same for the same partitions, held at the same offsets."""
+    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
+
+
+def question_of(dag_id: str, held: list[list[Any]]) -> str:
+    """The page of Airflow for the answer: the task's own, which is wide enough to show all of the question."""
+    base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
+    return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"
+
+
+DATA_DOCS, REPORT = "data_docs", "audit_report"
+
+
+class DataDocsLink(BaseOperatorLink):
+    """To the Data Docs of a task's judgement, passed or not. Airflow asks for the address when the task has ended."""
+
+    name, key = "Data Docs", DATA_DOCS
+
+    @property
+    def xcom_key(self) -> str:
+        return self.key
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        return link_to(getattr(operator, "page", None))
+
+
+class ReportLink(DataDocsLink):
+    """To an audit's report, passed or not."""
+
+    name, key = "Report", REPORT
+
+
+def link_to(page: Path | None) -> str:
+    """Return the path of a page, from Airflow's base path on; empty if nothing serves it."""
+    if page is None:
+        return ""
+    return f"airmirror/data-docs/{quote(str(page.relative_to(deployment().data_docs)))}"

@@ -11,9 +11,8 @@ from airflow.sdk import DAG, BaseOperator, Param
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.dags.common import new_dag
+from airmirror.on_airflow.dags.common import ReportLink, new_dag
 from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, topics_field
-from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment

@@ -8,11 +8,9 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import AT_ONCE, new_dag, tags
-from airmirror.on_airflow.dags.incidents import ASK
+from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
-from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
 
@@ -60,21 +58,15 @@ class CarryOut(ApprovedStep):
 
         given = self.answer(context, ASK)
         answer = Answer(given.option, given.reason, given.by, f"{context['run_id']} of {given.at.isoformat()}")
-        carry_out(
-            deployment=deployment(),
-            flow=self.flow,
-            window=window_id(context, "decide"),
-            asked=given.shown,
-            answer=answer,
-            selection=selection,
-        )
+        window = window_id(context, "decide")
+        carry_out(deployment(), self.flow, window, asked=given.shown, answer=answer, selection=selection)
 
 
 def decide_dag(flow: Flow) -> DAG:
     """The decisions of a flow. On from the start: a question that has to be switched on first reaches nobody."""
     source, target = flow.source.alias, flow.target.alias
     with new_dag(
-        decide_id(flow),
+        id_of("decide", flow),
         None,
         max_active_runs=AT_ONCE,
         is_paused_upon_creation=False,
@@ -82,20 +74,14 @@ def decide_dag(flow: Flow) -> DAG:
         doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
         tags=tags(flow),
     ) as dag:
+        reason = Param("", type="string", title="Reason", description="Why, for those who find it later.")
         ask = Ask(
             task_id=ASK,
             flow=flow.name,
             subject=f"{flow.name}: partitions did not pass the gate",
             options=[option.name for option in OPTIONS],
             assigned_users=respondents(flow),
-            params={
-                "reason": Param(
-                    "",
-                    type="string",
-                    title="Reason",
-                    description="Why, for those who find it later.",
-                )
-            },
+            params={"reason": reason},
         )
         ask >> CarryOut(task_id="carry_out", flow=flow.name)
     return dag

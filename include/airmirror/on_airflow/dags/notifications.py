@@ -73,12 +73,9 @@ def _begins(flow: str, kind: str, failed: bool) -> bool:
     """Note whether runs fail; whether that has just begun."""
     from airmirror.ledger import Ledger
 
-    ledger = Ledger(deployment().ledger)
-    try:
+    with Ledger(deployment().ledger) as ledger:
         own = ledger.flow(flow)
         before = bool(own.numbers().get((INCIDENT, kind)))
         if before is not failed:
             own.note({}, {(INCIDENT, kind): float(failed)})
-        return failed and not before
-    finally:
-        ledger.close()
+    return failed and not before

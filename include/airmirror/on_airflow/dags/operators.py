@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
@@ -16,9 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
-from airmirror.on_airflow.dags.common import TRIGGERING
-from airmirror.on_airflow.dags.incidents import question_of
-from airmirror.on_airflow.dags.links import DataDocsLink
+from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, incident_id, question_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import BY_ERROR
@@ -32,23 +31,28 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.tasks.spark import Windows
     from airmirror.on_airflow.tasks.window import Received
 
+
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
 ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 CUT, EMPTY, HELD = "cut", "empty", "held"
 
 
 class FlowOperator(BaseOperator):
-    """A task of one flow. Final errors fail at once, transient ones are retried."""
+    """A task of one flow. Final errors fail at once, transient ones are retried. ``writes``: it is skipped in a dry run."""
 
     ui_color = "#e8f1fa"
+    writes = False
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
+        chosen = selection(context)
+        if self.writes and chosen.dry_run:
+            raise AirflowSkipException("a dry run")
         try:
-            return self.work(context, selection(context))
+            return self.work(context, chosen)
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
 
@@ -72,14 +76,14 @@ class ReplicateWindow(FlowOperator):
     When it is killed it interrupts its Spark job and fences its slots; nothing relies on code that runs in a slot.
     """
 
+    writes = True
+
     def __init__(self, *, spark_conn_id: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.spark_conn_id = spark_conn_id
         self._on_kill: Callable[[], None] | None = None
 
     def work(self, context: Context, selection: Selection) -> None:
-        if selection.dry_run:
-            raise AirflowSkipException("a dry run")
         window = window_id(context)
         task = context["ti"]
         task.xcom_push("return_value", window)  # before the work: what a failed window has committed is judged too
@@ -124,6 +128,7 @@ class VerifyWindow(FlowOperator):
     come before it, which were judged meanwhile.
     """
 
+    writes = True
     operator_extra_links = (DataDocsLink(),)
     page: Path | None = None
     received: tuple[Received, ...] = ()
@@ -136,8 +141,6 @@ class VerifyWindow(FlowOperator):
         from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
         from airmirror.on_airflow.tasks.window import verify
 
-        if selection.dry_run:
-            raise AirflowSkipException("a dry run")
         task, run = context["ti"], str(context["run_id"])
         # Tried or run again, the gate takes nobody's word and reads the target.
         trusted = run if task.try_number == 1 else ""
@@ -161,39 +164,36 @@ class VerifyWindow(FlowOperator):
         return lineage_of(self.received)
 
 
-class EmitOffsetSyncs(FlowOperator):
+class RoundOperator(FlowOperator):
+    """One of the rounds that follow a window. ``purpose``: a part of the name of its claim."""
+
+    writes = True
+    round, purpose = "emit_offset_syncs", "syncs"
+
+    def work(self, context: Context, selection: Selection) -> Any:
+        from airmirror.on_airflow.tasks.window import do_round
+
+        return do_round(deployment(), self.flow, self.round, window_id(context, self.purpose), selection)
+
+
+class EmitOffsetSyncs(RoundOperator):
     """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.flows.rounds import OFFSET_SYNCS
-        from airmirror.on_airflow.tasks.window import do_round
-
-        if selection.dry_run:
-            raise AirflowSkipException("a dry run")
-        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), selection)
+        now = super().work(context, selection)
         skip(name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now)
 
 
-class EmitCheckpoints(FlowOperator):
+class EmitCheckpoints(RoundOperator):
     """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
 
-    def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.window import do_round
-
-        if selection.dry_run:
-            raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), selection)
+    round, purpose = CHECKPOINTS, "checkpoints"
 
 
-class SyncGroupOffsets(FlowOperator):
+class SyncGroupOffsets(RoundOperator):
     """Consumer groups without members on the target are moved to where they stand on the source."""
 
-    def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.window import do_round
-
-        if selection.dry_run:
-            raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), selection)
+    round, purpose = GROUPS, "groups"
 
 
 class NextWindow(TriggerDagRunOperator):
@@ -249,3 +249,26 @@ def selection(context: Context) -> Selection:
 def timeout(flow: Flow) -> timedelta:
     """Return the limit of ``replicate_window``: its window, waiting for another one, and the steps before and after."""
     return timedelta(milliseconds=flow.window.longest_ms + flow.window.follow_ms) + timedelta(minutes=8)
+
+
+log = logging.getLogger(__name__)
+
+
+class AskToDecide(TriggerDagRunOperator):
+    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again."""
+
+    template_fields = TRIGGERING
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(skip_when_already_exists=True, **arguments)
+
+    def execute(self, context: Context) -> None:
+        held = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
+        if not held:
+            raise AirflowSkipException("the gate holds nothing")
+        self.trigger_run_id = incident_id(held)
+        self.conf = {"held": held}
+        log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
+        if dag_is_paused(self.trigger_dag_id):
+            log.warning("%s is paused, so that it asks no operator: switch it on.", self.trigger_dag_id)
+        super().execute(context)

@@ -12,8 +12,7 @@ from airflow.sdk import DAG, Param
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
-from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.common import AT_ONCE, ReportLink, id_of, new_dag, tags
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.schedules import fires, union
@@ -86,10 +85,7 @@ class ChooseRehearsals(Choose):
 def rehearsal_schedules(flow: Flow) -> dict[str, str]:
     """The schedules of a flow's rehearsals by their keys, of those that are set."""
     moves = flow.settings.move_rehearsal_schedule if flow.moves else None
-    found = {
-        "failover.rehearsal.schedule": flow.settings.failover_rehearsal_schedule,
-        "move.rehearsal.schedule": moves,
-    }
+    found = {"failover.rehearsal.schedule": flow.settings.failover_rehearsal_schedule, "move.rehearsal.schedule": moves}
     return {key: value for key, value in found.items() if value}
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
+from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, TriggerRule  # type: ignore[attr-defined]
+from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, TriggerRule, chain  # type: ignore[attr-defined]
 from airflow.utils.types import DagRunType
 
 from airmirror.config import Flow
 from airmirror.config.schedules import CONTINUOUS
-from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.assets import alias_of
-from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.common import id_of, new_dag, tags
 from airmirror.on_airflow.dags.forms import form
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import (
@@ -21,6 +20,7 @@ from airmirror.on_airflow.dags.operators import (
     GROUPS,
     IDLE,
     NEXT,
+    AskToDecide,
     EmitCheckpoints,
     EmitOffsetSyncs,
     FlowOperator,
@@ -61,20 +61,15 @@ Backfills are refused here; they are for `audit.{source}.{target}`:
 """
 
 
-def dag_id(flow: Flow) -> str:
-    return f"replicate.{flow.source.alias}.{flow.target.alias}"
-
-
-def decide_id(flow: Flow) -> str:
-    return f"decide.{flow.source.alias}.{flow.target.alias}"
-
-
 def replicate_dag(flow: Flow) -> DAG:
     """The DAG of a flow. Raises BadSchedule."""
     source, target = flow.source.alias, flow.target.alias
+    # What a failed window has committed, for other partitions or before it failed, is judged all the same, and what has passed
+    # gets its syncs, whatever is held.
+    always: dict[str, Any] = {"flow": flow.name, "max_active_tis_per_dag": 1, "trigger_rule": TriggerRule.ALL_DONE}
     when = schedule(flow.name, flow.settings.window_schedule, flow.settings.window_trigger_records)
     with new_dag(
-        dag_id(flow),
+        id_of("replicate", flow),
         when,
         description=f"Switch this on to mirror {flow.name}: each run replicates what is new, and proves it.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
@@ -93,61 +88,37 @@ def replicate_dag(flow: Flow) -> DAG:
             max_active_tis_per_dag=1,
             execution_timeout=timeout(flow),
         )
-        # What a failed window has committed, for other partitions or before it failed, is judged all the same.
-        verify_window = VerifyWindow(
-            task_id="verify_window",
-            flow=flow.name,
-            max_active_tis_per_dag=1,
-            trigger_rule=TriggerRule.ALL_DONE,
-            outlets=[alias_of(flow)],
-            follows=flow.window.follow_ms > 0,
-        )
-        # What has passed gets its syncs, whatever is held.
-        emit_offset_syncs = EmitOffsetSyncs(
-            task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
-        )
+        follows = flow.window.follow_ms > 0
+        verify_window = VerifyWindow(task_id="verify_window", outlets=[alias_of(flow)], follows=follows, **always)
+        emit_offset_syncs = EmitOffsetSyncs(task_id="emit_offset_syncs", **always)
         # An operator decides about holds, in a run of its own; this one stays failed. (A gate that passed needs no process
         # to find that out: each one is a second of a run.)
         ask = AskToDecide(
-            task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ONE_FAILED, retries=0
+            task_id="ask_to_decide",
+            trigger_dag_id=id_of("decide", flow),
+            trigger_rule=TriggerRule.ONE_FAILED,
+            retries=0,
         )
         following: BaseOperator
         if when == CONTINUOUS:  # the next run begins in any case
             idle_ms = flow.settings.window_idle_ms
             following = Idle(task_id=IDLE, idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
         else:
-            following = NextWindow(task_id=NEXT, trigger_dag_id=dag_id(flow), retries=0)
+            following = NextWindow(task_id=NEXT, trigger_dag_id=id_of("replicate", flow), retries=0)
         # The run's state is its last task's: failed where anything before has failed.
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
         sync_topics >> replicate_window >> verify_window >> emit_offset_syncs
         replicate_window >> following
         verify_window >> ask
-        for_groups = _for_groups(flow, emit_offset_syncs)
+        # One after the other: they take the claim. Failed or not, the data keeps flowing.
+        for_groups: list[FlowOperator] = []
+        if flow.settings.emit_checkpoints_enabled:
+            for_groups.append(EmitCheckpoints(task_id=CHECKPOINTS, **always))
+        if flow.settings.sync_group_offsets_enabled:
+            for_groups.append(SyncGroupOffsets(task_id=GROUPS, **always))
+        chain(emit_offset_syncs, *for_groups)
         [replicate_window, verify_window, emit_offset_syncs, ask, following, *for_groups] >> done
     return dag
-
-
-def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
-    """Checkpoints and group offsets, one after the other: they take the claim; failed or not, the data keeps flowing."""
-    tasks: list[FlowOperator] = []
-    if flow.settings.emit_checkpoints_enabled:
-        tasks.append(
-            EmitCheckpoints(
-                task_id=CHECKPOINTS, flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
-            )
-        )
-    if flow.settings.sync_group_offsets_enabled:
-        tasks.append(
-            SyncGroupOffsets(
-                task_id=GROUPS,
-                flow=flow.name,
-                max_active_tis_per_dag=1,
-                trigger_rule=TriggerRule.ALL_DONE,
-            )
-        )
-    for one, other in pairwise([after, *tasks]):
-        one >> other
-    return tasks
 
 
 def deadline(flow: Flow) -> DeadlineAlert:

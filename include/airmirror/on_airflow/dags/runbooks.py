@@ -13,7 +13,7 @@ from airflow.sdk import Param, TriggerRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.common import ReportLink
 from airmirror.on_airflow.dags.operators import skip, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
 from airmirror.on_airflow.deployment import deployment

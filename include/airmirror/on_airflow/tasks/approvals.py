@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,7 +58,7 @@ def note_asked(
     other runs' in; ``shown``: what it is about, besides what the run was triggered with."""
     about = json.dumps([_order(context), shown])
     asked = PendingQuestion(flow, _run(context), question, scope, about, int(time.time() * 1000))
-    with _ledger(deployment) as ledger:
+    with Ledger(deployment.ledger) as ledger:
         return note_question(ledger.engine, asked)
 
 
@@ -78,7 +77,7 @@ def note_answered(
         by=str(who.get("name") or user),
         answered_ms=int(given["responded_at"].timestamp() * 1000),
     )
-    with _ledger(deployment) as ledger:
+    with Ledger(deployment.ledger) as ledger:
         note_answer(ledger.engine, flow, _run(context), question, answered)
 
 
@@ -87,7 +86,7 @@ def approval(deployment: Deployment, flow: str, context: Context, question: str,
 
     Raises NotApproved: there is none that counts now, for what this run was triggered with.
     """
-    with _ledger(deployment) as ledger:
+    with Ledger(deployment.ledger) as ledger:
         found = answer_to(ledger.engine, flow, _run(context), question)
     if found is None:
         raise NotApproved(flow, question, _run(context), "there is no answer, or another run was answered since")
@@ -125,12 +124,3 @@ def _order(context: Context) -> Any:
 def _run(context: Context) -> str:
     """The run among those of all DAGs."""
     return f"{context['dag_run'].dag_id} {context['run_id']}"
-
-
-@contextmanager
-def _ledger(deployment: Deployment) -> Iterator[Ledger]:
-    ledger = Ledger(deployment.ledger)
-    try:
-        yield ledger
-    finally:
-        ledger.close()

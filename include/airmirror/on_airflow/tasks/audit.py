@@ -22,6 +22,7 @@ from airmirror.on_airflow.tasks.window import check_result, opened_flow, when_fr
 from airmirror.on_spark.ranges import run_ranges
 from airmirror.topics.sync import look
 from airmirror.windows.results import WindowResult
+from airmirror.windows.window import WindowOrder
 
 log = logging.getLogger(__name__)
 
@@ -113,19 +114,9 @@ class OffsetRange:
         everything, _ = ranges_of(opened, [item.topic], 0, 2**62)
         there = {found.key: found for found in everything}.get(item.key)
         if not item.start < item.end:
-            raise BadRange(
-                flow=name,
-                topic=item.topic,
-                partition=item.partition,
-                start=item.start,
-                end=item.end,
-                reason="it is empty: `end` is exclusive",
-            )
+            raise BadRange(name, **vars(item), reason="it is empty: `end` is exclusive")
         if there is None or item.end > there.end:
-            reason = f"the source ends at {there.end if there else 0}"
-            raise BadRange(
-                flow=name, topic=item.topic, partition=item.partition, start=item.start, end=item.end, reason=reason
-            )
+            raise BadRange(name, **vars(item), reason=f"the source ends at {there.end if there else 0}")
         return [item]
 
 
@@ -152,14 +143,11 @@ def replicate_ranges(
         return run_ranges(
             prepared,
             spark_url,
-            window,
+            WindowOrder(window, only=selection.takes, tell=phase, report=tell_progress),
             only_up_to.ranges(opened),
             before=only_up_to.before,
-            only=selection.takes,
             done=partial(check_result, prepared),
             patiently=partial(when_free, opened.flow),
-            tell=phase,
-            report=tell_progress,
         )
 
 

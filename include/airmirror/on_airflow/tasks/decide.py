@@ -21,7 +21,7 @@ from airmirror.on_airflow.question import (
     Question,
     question,
 )
-from airmirror.on_airflow.tasks.telling import NotVerified
+from airmirror.on_airflow.tasks.telling import NotVerified, phase
 from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
 from airmirror.partitions import TopicPartition
 from airmirror.wire.segments import Action
@@ -103,18 +103,8 @@ def carry_out(
         keys = [item.key for item in held]
         write_down(opened, keys, action, reason=reason, by=by)
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
-        resets = when_free(
-            opened.flow,
-            lambda: carry_out_reset(
-                opened,
-                keys,
-                action,
-                reason=reason,
-                by=by,
-                name=answer.name,
-                tell=lambda phase: log.info("Now: %s.", phase),
-            ),
-        )
+        why = {"reason": reason, "by": by, "name": answer.name}
+        resets = when_free(opened.flow, lambda: carry_out_reset(opened, keys, action, **why, tell=phase))
         for reset in resets:
             lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""
             log.info("%s to %s continues at %s%s.", reset.facts.key, reset.facts.remote_topic, f"{reset.start:,}", lost)

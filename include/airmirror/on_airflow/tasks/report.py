@@ -20,7 +20,7 @@ from airmirror.flows.gates import expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.flows.selection import Selection
-from airmirror.naming.filters import is_quick
+from airmirror.naming.patterns import is_quick
 from airmirror.on_airflow.connections import connected
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.plans import signer

@@ -59,14 +59,8 @@ def windows_of(
     Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
     """
     if kind_of(conn_id) == CONNECT:
-        return connect_windows(
-            conn_id=conn_id,
-            deployment=deployment,
-            flow=flow,
-            window=window,
-            selection=selection,
-            replicate=over_connect,
-        )
+        url = SparkConnectHook(conn_id).get_connection_url()
+        return Windows(partial(over_connect, url), partial(work.interrupt, deployment, flow, window, url, selection))
     from airmirror.on_airflow.tasks.submit import submitting
 
     submission = submitting(
@@ -78,19 +72,6 @@ def windows_of(
         work.interrupt(deployment, flow, window, None, selection)
 
     return Windows(submission.run, interrupt)
-
-
-def connect_windows(
-    conn_id: str,
-    deployment: Deployment,
-    flow: str,
-    window: str,
-    selection: Selection,
-    replicate: Callable[[str], WindowResult],
-) -> Windows:
-    """Windows over Spark Connect, which ``replicate`` is given the URL of."""
-    url = SparkConnectHook(conn_id).get_connection_url()
-    return Windows(partial(replicate, url), partial(work.interrupt, deployment, flow, window, url, selection))
 
 
 def kind_of(conn_id: str) -> str:

@@ -95,15 +95,7 @@ def submitting(
         raise DriverNotPossible(conn_id)
     if is_cluster and deployment.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
-    return Submission(
-        deployment=deployment,
-        flow=name,
-        window=window,
-        conn_id=conn_id,
-        selection=selection,
-        is_cluster=is_cluster,
-        only_up_to=only_up_to,
-    )
+    return Submission(deployment, name, window, conn_id, selection, is_cluster=is_cluster, only_up_to=only_up_to)
 
 
 @dataclass(frozen=True)
@@ -196,15 +188,7 @@ class Submission:
             and bounded
             and any(item.has_work and self.selection.takes(item.key) for item in planned)
         )
-        return WindowResult(
-            flow=self.flow,
-            window=self.window,
-            rows=rows,
-            partitions=len(planned),
-            seconds=seconds,
-            phases={},
-            is_cut=is_cut,
-        )
+        return WindowResult(self.flow, self.window, rows, len(planned), seconds, phases={}, is_cut=is_cut)
 
     def _windows(self, opened: Opened) -> Iterator[str]:
         """The windows that the application has run: one, or as many as the ranges have taken."""

@@ -11,13 +11,12 @@ from textwrap import fill
 from airmirror.errors import AirmirrorError, command, counted, listed, named
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.flows.selection import Selection
-from airmirror.quality import report
+from airmirror.quality import rows as gate_rows
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
-from airmirror.windows.verify import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +79,8 @@ def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
     new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
     held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
-    return NotVerified(
-        flow=flow,
-        window=window,
-        failed=len(new),
-        still=len(known),
-        new=_by_reason(new),
-        known=_by_reason(known),
-        held=held,
-    )
+    lines = {"new": _by_reason(new), "known": _by_reason(known)}
+    return NotVerified(flow, window, len(new), len(known), **lines, held=held)
 
 
 def _wrapped(line: str) -> str:
@@ -205,7 +197,7 @@ def tell_result(result: WindowResult) -> None:
         | ({"outcome": "held"} if isinstance(row.error, PartitionHeld) else {})
         for row in ordered
     ]
-    log.info("Partitions of the window:\n%s", report.table(shown, columns))
+    log.info("Partitions of the window:\n%s", gate_rows.table(shown, columns))
     if result.followed is not None:
         log.info("%s", result.followed)
     if result.is_cut:
@@ -227,4 +219,4 @@ def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
     failed = {verdict.key for verdict in judged.verdicts if verdict.error is not None}
     if failed:
         rows = [finding.row() for finding in judged.findings if finding.key in failed]
-        log.info("Partitions that did not pass:\n%s", report.table(rows))
+        log.info("Partitions that did not pass:\n%s", gate_rows.table(rows))

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from airmirror.config import Flow
 from airmirror.flows import claims, rounds
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
-from airmirror.flows.groups import rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
+from airmirror.flows.rounds import rounds_due
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
@@ -36,9 +36,10 @@ from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.fence import end_window
-from airmirror.windows.findings import GateRow, key_of
+from airmirror.windows.findings import GateRow
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
+from airmirror.windows.window import WindowOrder
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
@@ -82,15 +83,16 @@ def replicate(deployment: Deployment, name: str, window: str, spark_url: str, se
     """
     with opened_flow(deployment, name, selection) as opened:
         prepared = prepare(opened)
-        how: dict[str, Any] = {"only": selection.takes, "advance": False, "tell": phase, "report": tell_progress}
+        order = WindowOrder(window, only=selection.takes, advance=False, tell=phase, report=tell_progress)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
 
         def follow() -> WindowResult:
             by = expectations_of(deployment.expectations)
-            return run(prepared, spark_url, window, following=following_of(prepared.opened, by, window=window), **how)
+            following = following_of(prepared.opened, by, window=window)
+            return run(prepared, spark_url, replace(order, following=following))
 
         def copy() -> WindowResult:
-            return run(prepared, spark_url, window, **how)
+            return run(prepared, spark_url, order)
 
         result = when_free(opened.flow, follow if opened.flow.window.follow_ms else copy)
     check_result(prepared, result)
@@ -171,7 +173,7 @@ def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, 
     before = (
         record
         for record in _of_run(opened, followed)
-        if record.source_start < judged_from.get(key_of(record), record.source_end)
+        if record.source_start < judged_from.get(record.key, record.source_end)
     )
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
     parts: Iterator[SegmentRecord | GateRow] = chain(before, judged.findings)

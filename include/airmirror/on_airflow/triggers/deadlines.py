@@ -27,8 +27,5 @@ def _count(flow: str) -> None:
     from airmirror.flows.measure import LATE
     from airmirror.ledger import Ledger
 
-    ledger = Ledger(deployment().ledger)
-    try:
+    with Ledger(deployment().ledger) as ledger:
         ledger.flow(flow).note({(LATE, ""): 1.0})
-    finally:
-        ledger.close()

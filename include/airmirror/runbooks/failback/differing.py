@@ -18,11 +18,10 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import CLAIMS, claim_name
 from airmirror.windows import resetting
 from airmirror.windows.fence import GrantedClaim
-from airmirror.windows.judging import judge_unverified
+from airmirror.windows.judging import judge_unverified, no_objection
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
-from airmirror.windows.verify import no_objection
 from airmirror.wire.segments import ResetRecord
 
 Tell = Callable[[str], None]

@@ -19,8 +19,7 @@ from airmirror.evidence.logs import Log
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.windows import resetting
-from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.windows.mirror import Mirror, caught_up_opposite, opposite_of
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.records import Array, Records
 from airmirror.wire.switches import Rescue, rescues_of

@@ -20,9 +20,8 @@ from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
 from airmirror.windows.fence import GrantedClaim, claimed
-from airmirror.windows.findings import key_of
+from airmirror.windows.judging import ENGINE_ALONE
 from airmirror.windows.mirror import Journal
-from airmirror.windows.verify import ENGINE_ALONE
 from airmirror.wire.segments import SegmentRecord, Verified
 
 
@@ -60,7 +59,7 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
     unverified = journal.index.unverified()
     compacted = _compacted(journal, unverified)
     marks, left = list[Verified](), list[NotJudged]()
-    for key, group in groupby(unverified, key=key_of):
+    for key, group in groupby(unverified, key=lambda record: record.key):
         segments, before, hold = list(group), state.verified.get(key), state.holds.get(key)
         if before and before.source_topic_id != segments[-1].source_topic_id:
             before = None
@@ -73,7 +72,7 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
             marks.append(_mark(segments[:passed], before, window))
         if passed < len(segments):
             rest = segments[passed:]
-            left.append(NotJudged(*key, rest[0].source_start, rest[-1].source_end - 1, reason))
+            left.append(NotJudged(key.topic, key.partition, rest[0].source_start, rest[-1].source_end - 1, reason))
     return marks, left
 
 

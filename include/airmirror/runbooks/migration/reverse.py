@@ -26,7 +26,7 @@ from airmirror.runbooks.migration.chosen import PURPOSE, Move
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
-from airmirror.windows.opposite import caught_up_opposite
+from airmirror.windows.mirror import caught_up_opposite
 
 Tell = Callable[[str], None]
 

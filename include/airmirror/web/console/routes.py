@@ -34,8 +34,7 @@ from airmirror.web.console import assets
 from airmirror.web.console.details import groups_page, partition_page, topics_page
 from airmirror.web.console.differences import differences_page
 from airmirror.web.console.flow import flow_page
-from airmirror.web.console.flows import Flows, flows_of
-from airmirror.web.console.opened import NoLedger, opened
+from airmirror.web.console.opened import Flows, NoLedger, flows_of, opened
 from airmirror.web.console.overview import Shown, overview
 from airmirror.web.console.pages import docs_of, reports_of
 from airmirror.web.console.records import TooMany, record_page, turn, who

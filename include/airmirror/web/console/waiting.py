@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from airmirror.flows.decisions import HeldRange, held_ranges
 from airmirror.ledger import Failure, Ledger
-from airmirror.on_airflow.dags.replicate import decide_id
+from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks.approvals import asked_in
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
-from airmirror.windows.opposite import returns_of
+from airmirror.windows.mirror import returns_of
 from airmirror.wire.segments import GATE, Hold
 
 MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
@@ -38,7 +38,7 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            questions = asked_in(ledger, each.flow.name, decide_id(each.flow))
+            questions = asked_in(ledger, each.flow.name, id_of("decide", each.flow))
             flows.append(
                 _of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)) | {"asked": questions}
             )
@@ -50,7 +50,7 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
 def _of_flow(
     shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure], returns: Collection[str]
 ) -> dict[str, Any]:
-    flow, decide = shown.flow, decide_id(shown.flow)
+    flow, decide = shown.flow, id_of("decide", shown.flow)
     conf = {"held": [list(item.incident) for item in held[:MOST_HELD]]}
     return {
         "flow": flow.name,
