@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.errors import command, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.rounds import ROUNDS, Round, follow
+from airmirror.runbooks.errors import RunbookError
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
@@ -30,17 +31,14 @@ class CopiedPosition:
 
 
 @dataclass(eq=False)
-class HandbackRefused(AirmirrorError):
+class HandbackRefused(RunbookError):
     """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        partitions = counted(len(self.reasons), "partition")
+    @property
+    def what(self) -> str:
         return (
-            f"flow {self.flow!r} can't be handed back: not verified up to the last record in {partitions}; "
-            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held\n{listed(self.reasons)}"
+            f"it can't be handed back: not verified up to the last record in {counted(len(self.reasons), 'partition')}; "
+            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held"
         )
 
 

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airmirror.runbooks.runbook import Asking, Runbook, Step, later, opens_flow
+from airmirror.runbooks.runbook import Asking, Runbook, Step, later, opens_flow, worded
 from airmirror.runbooks.takeover.order import TakeoverOrder
 
 if TYPE_CHECKING:
-    from airmirror.config import Flow
     from airmirror.flows.prepare import Opened
 
 
-def _usual(flow: Flow, order: TakeoverOrder) -> Sequence[str]:
-    return ("take_over",)
-
-
-def _asks(flow: Flow, order: TakeoverOrder) -> str:
-    return "**Approve, then stop MirrorMaker 2**; nothing is taken over before it is stopped."
-
-
-def _asks_history(flow: Flow, order: TakeoverOrder) -> str:
-    return (
-        "**Approve to write what the comparison finds** into the flow's mapping records; the copies stay as they are, and "
-        "applications need not stop."
-    )
-
+STOP = "**Approve, then stop MirrorMaker 2**; nothing is taken over before it is stopped."
+HISTORY = (
+    "**Approve to write what the comparison finds** into the flow's mapping records; the copies stay as they are, and "
+    "applications need not stop."
+)
 
 TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
     name="takeover",
@@ -36,9 +25,9 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
         "plan": "Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status "
         "1: something needs a person.",
         "run": "Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next "
-        "window copies what comes. Exit status 1: a partition could not be taken over.\n\nThe step *history* compares what "
-        "MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions there become exact "
-        "too, and lists what it has copied twice.",
+        "window copies what comes. Exit status 1: a partition could not be taken over, or compared.\n\nThe step *history* "
+        "compares what MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions "
+        "there become exact too, and lists what it has copied twice.",
     },
     order=TakeoverOrder,
     opens=opens_flow,
@@ -49,17 +38,18 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
             "take_over",
             "waiting until MirrorMaker 2 is stopped",
             later("takeover.copies:take_over"),
-            Asking("Take over", _asks),
+            Asking("Take over", worded(STOP)),
+            leaves=lambda rows: any(row.error is not None for row in rows),
         ),
         Step(
             "history",
             "comparing what MirrorMaker 2 had copied",
             later("takeover.exact:history_step"),
-            Asking("Write it", _asks_history, later("takeover.shown:compared")),
+            Asking("Write it", worded(HISTORY), later("takeover.shown:compared")),
+            leaves=lambda rows: any(row.needs_somebody for row in rows),
             apart=True,
         ),
     ),
-    usual=_usual,
     reported=("take_over",),
     outcome=later("takeover.shown:ended"),
 )
