@@ -216,6 +216,7 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
         ),
         "takeover.take_over",
         "takeover.history",
+        "handback.write",
         "carry_out",
     }
 

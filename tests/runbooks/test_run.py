@@ -38,11 +38,11 @@ from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import is_whole, rest, run, undo
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
 from airmirror.runbooks.takeover.exact import ComparedCopies
-from airmirror.runbooks.takeover.runbook import TAKEOVER
+from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
 from airmirror.windows.errors import FlowBusy
 from support.large import made
 
-RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)
 WORDS = ("--reason", "why", "--by", "ada")
 Site = Any
 

@@ -186,7 +186,7 @@ KEYS = (
             None,
             f"Who may start a {runbook} in Airflow, as users' names there. Not set: whoever may trigger `operate.…`.",
         )
-        for runbook in ("failover", "failback", "migration", "takeover")
+        for runbook in ("failover", "failback", "migration", "takeover", "handback")
     ),
     Key(
         "retention.days",

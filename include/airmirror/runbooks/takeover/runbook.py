@@ -1,11 +1,11 @@
-"""The runbook of a take-over from MirrorMaker 2."""
+"""The runbooks of a take-over from MirrorMaker 2, and of a hand-back to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.runbook import Asking, Runbook, Step, later, opens_flow, worded
-from airmirror.runbooks.takeover.order import TakeoverOrder
+from airmirror.runbooks.takeover.order import HandbackOrder, TakeoverOrder
 
 if TYPE_CHECKING:
     from airmirror.flows.prepare import Opened
@@ -16,6 +16,7 @@ HISTORY = (
     "**Approve to write what the comparison finds** into the flow's mapping records; the copies stay as they are, and "
     "applications need not stop."
 )
+WRITE = "**Approve when the connector is stopped**: its progress is written into the topic {order.into!r} on {target}."
 
 TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
     name="takeover",
@@ -52,4 +53,33 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
     ),
     reported=("take_over",),
     outcome=later("takeover.shown:ended"),
+)
+
+
+HANDBACK: Runbook[Opened, HandbackOrder] = Runbook(
+    name="handback",
+    title="hand back to MirrorMaker 2",
+    summary="Back from Airmirror to MirrorMaker 2, in the same topics. Pause the flow's DAGs first.",
+    helps={
+        "plan": "Show where MirrorMaker 2 would continue. A dedicated one needs nothing else: its progress is up to date. Once "
+        "it runs, --check compares its first records with the source's. Exit status 1: something is not verified, or it does "
+        "not resume at the very next record.",
+        "run": "Write the progress of a connector on Connect into its workers' topic, while it is stopped; then the offset syncs "
+        "and checkpoints that are due. Exit status 1: something is not verified, or a task after it failed.",
+    },
+    order=HandbackOrder,
+    opens=opens_flow,
+    plan=later("takeover.handback_shown:planned"),
+    look=later("takeover.handback_shown:looked"),
+    steps=(
+        Step(
+            "write",
+            "writing the connector's progress",
+            later("takeover.handback:write_offsets"),
+            Asking("Hand back", worded(WRITE)),
+        ),
+    ),
+    reported=("write",),
+    outcome=later("takeover.handback_shown:ended"),
+    over=later("takeover.handback:nothing_to_write"),
 )
