@@ -50,8 +50,8 @@ from airmirror.runbooks.migration.shown import shown_plan as shown_migration
 from airmirror.runbooks.migration.shown import shown_state
 from airmirror.runbooks.migration.state import MoveState
 from airmirror.runbooks.moving import PutBack
-from airmirror.runbooks.rehearsal.report import RehearsalReport
-from airmirror.runbooks.rehearsal.report import shown as shown_rehearsal
+from airmirror.runbooks.rehearsal.rehearse import FailoverRehearsal
+from airmirror.runbooks.rehearsal.rehearse import shown as shown_rehearsal
 from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.takeover.exact import ComparedCopies
 from airmirror.runbooks.takeover.handback_check import HandbackCheck
@@ -106,7 +106,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "move": document(shown_state(made(MoveState))),
         "returned": document(shown_returned(made(FailbackOutcome))),
         "compare": of(compare, lambda: compare._show(SimpleNamespace(sample=None), [ROW], [])),
-        "rehearsal": document(shown_rehearsal(made(RehearsalReport))),
+        "rehearsal": document(shown_rehearsal(made(FailoverRehearsal))),
         "problems": of(reset, lambda: reset._show_problems(OPENED, (), as_json=False)),
         "groups": of(groups, lambda: groups._show(NAME, [made(GroupRow)])),
         "positions": of(translate, lambda: translate._show_group(OPENED, NAME, None, None, as_json=False)),

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.tasks.runbooks import Asked, take
+from airmirror.on_airflow.tasks import runbooks
+from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, plan, rehearse, take
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import Incomplete, NoSuchStep
 from airmirror.runbooks.runbook import Order, Runbook, Step
+from airmirror.web.console.pages import reports_of
 
 FLOW: Any = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))
 SITE: Any = SimpleNamespace(flow=FLOW)
@@ -70,3 +72,29 @@ def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Pa
     assert not shown
     take(left, "two", (), 0.0, "run", shown.append)  # of a whole run the report says it
     assert "counted to 4" in shown[0].read_text()
+
+
+def test_a_page_of_any_verb_is_among_those_that_the_console_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runbooks, "opened_flow", lambda *_: nullcontext(SITE))
+    book = asked(tmp_path, counting(rehearse=lambda *_: document("all is well"), part=lambda order: "shop"))
+    plan(book, "plan", (), "planned", lambda page: None)
+    rehearse(book, "rehearsed", lambda page: None)
+    take(book, "two", (), 0.0, "taken", lambda page: None)
+    found = {each["kind"]: each["name"] for each in reports_of(tmp_path, FLOW.name)}
+    assert found == {"count-plans": "planned", "count-shop-rehearsals": "rehearsed", "counts": "taken"}
+
+
+def test_a_rehearsal_of_any_runbook_is_kept_and_fails_where_it_would_go_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runbooks, "opened_flow", lambda *_: nullcontext(SITE))
+    shown: list[Path] = []
+    good = counting(rehearse=lambda opened, order, progress: document("all is well"))
+    rehearse(asked(tmp_path, good), "run", shown.append)
+    assert shown[0].parent == tmp_path / "count-rehearsals" / "east.west" and "all is well" in shown[0].read_text()
+    bad = replace(good, rehearse=lambda *_: document("not well", "it burns"), part=lambda order: "shop")
+    with pytest.raises(RehearsalFailed, match=r"a count of 'shop' would go wrong now.*\nit burns"):
+        rehearse(asked(tmp_path, bad), "run", shown.append)
+    assert shown[1].parent == tmp_path / "count-shop-rehearsals" / "east.west" and "not well" in shown[1].read_text()

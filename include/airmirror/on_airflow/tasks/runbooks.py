@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
@@ -67,6 +67,21 @@ class NothingLeft(AirmirrorError):
         return f"flow {self.flow!r}: nothing of its {self.runbook} is left: {self.why}; {plan} shows how things are"
 
 
+@dataclass(eq=False)
+class RehearsalFailed(AirmirrorError):
+    """A failover, or the migration of a move group, that would go wrong, by its rehearsal, whose report is written. Nothing of
+    production was touched."""
+
+    flow: str
+    runbook: str
+    part: str
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        what = f"{self.runbook} of {self.part!r}" if self.part else self.runbook
+        return f"flow {self.flow!r}: a {what} would go wrong now; the report says more\n{listed(self.problems)}"
+
+
 def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
     """Write what the verb would do as a page and a JSON; ``show`` hears of the page. ``named``: as ``take`` has them.
 
@@ -79,9 +94,23 @@ def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Sho
         with asked.opened() as site:
             is_undo = verb == "undo"
             made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
-    keep_document(asked.deployment, f"plans/{runbook.name}", asked.flow, run_id, made, show)
+    keep_document(asked.deployment, f"{runbook.name}-plans", asked.flow, run_id, made, show)
     log_findings(each for each in made.findings if each.level != "ok")
     log.info("%s", made.headline)
+
+
+def rehearse(asked: Asked, run_id: str, show: Show) -> None:
+    """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
+    runbook, part = asked.runbook, asked.runbook.part(asked.order)
+    assert runbook.rehearse is not None
+    with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
+        made = runbook.rehearse(opened, asked.order, PROGRESS)
+    kind = "-".join(filter(None, (runbook.name, part, "rehearsals")))
+    keep_document(asked.deployment, kind, asked.flow, run_id, made, show)
+    log.info("%s", made.headline)
+    if not made.is_good:
+        problems = tuple(row["problem"] for row in made.rows("problems"))
+        raise RehearsalFailed(asked.flow, runbook.name, part, problems)
 
 
 def ask(asked: Asked, step: str) -> Question:

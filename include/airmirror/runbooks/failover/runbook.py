@@ -53,7 +53,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
         look=later("failover.undo:look"),
         do=later("failover.undo:undo"),
     ),
-    rehearse=later("rehearsal.report:rehearsed"),
+    rehearse=later("rehearsal.rehearse:rehearsed"),
     check=later("failover.steps:check_way"),
     without=lambda flow, order: ("judge",) if order.way == "planned" else ("drain",),
 )

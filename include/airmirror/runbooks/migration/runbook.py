@@ -95,7 +95,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         look=later("migration.undo:look"),
         do=later("migration.undo:undo"),
     ),
-    rehearse=later("migration.rehearsal_report:rehearsed"),
+    rehearse=later("migration.rehearsal:rehearsed"),
     without=lambda flow, order: () if order.goes_back(flow) else ("reverse",),
     part=lambda order: order.move,
     others=lambda pair: pair.others,
