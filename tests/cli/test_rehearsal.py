@@ -30,5 +30,5 @@ def test_the_command_prints_the_report_and_fails_where_a_failover_would(
     assert closed.exit_code == 1 and "was closed by ada" in closed.output
     assert command("failover", "undo", "--reason", "r", "--by", "ada", "--yes").exit_code == 0
     good = command("failover", "rehearse", "--write", str(file))
-    assert good.exit_code == 0 and "0 of 20 records missing, 1 group exact" in good.stdout, good.output
+    assert good.exit_code == 0 and "0 of 20 records missing, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()

@@ -56,20 +56,48 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     assert (its["exact_from"], its["would_be_from"], its["records"], its["twice"]) == (60, 0, 60, 0)
     exact = command(*history, "--yes")
     assert exact.exit_code == 0 and "positions were exact from 60 on, and are from 0 on" in exact.stdout, exact.output
-    assert "airmirror handback --check" in command("handback").stdout
+    handed_back(command, west, tmp_path / "offsets.json", why, file)
     produce(east, topic, numbered(10, 100))
-    idle = command("handback", "--check", "--wait", "0")
-    assert idle.exit_code == 1 and "nothing yet" in idle.stdout and "No worker of MirrorMaker 2 is seen" in idle.stdout
+    check = ("handback", "plan", "--check")
+    idle = command(*check, "--wait", "0")
+    assert idle.exit_code == 1 and "nothing yet" in idle.stdout and "none of its workers is seen" in idle.stdout
     produce(west, remote, read_all(east, topic)[0][100:], partition=0)
-    goes_on = command("handback", "--check", "--json")
-    [first] = json.loads(goes_on.stdout)["partitions"]
-    assert goes_on.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("resumed", 100, 10)
-    assert command("handback", "--check", "--yes").exit_code == 2
+    goes_on = command(*check, "--json")
+    [first] = json.loads(goes_on.stdout)["sections"]["partitions"]
+    assert goes_on.exit_code == 0 and (first["found"], first["handed_back_at"], first["compared"]) == (
+        "resumed",
+        100,
+        10,
+    )
     produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
     produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else
-    twice = command("handback", "--check")
+    twice = command(*check)
     assert twice.exit_code == 1 and "again source offsets 0 to 0" in twice.stdout and "not the source's" in twice.stdout
     wrong = command("takeover", "plan")
     assert wrong.exit_code == 1 and "are not what the source holds at MirrorMaker 2's place" in wrong.stdout
     refused = command("takeover", "run", *why, *file, "--yes")
     assert refused.exit_code == 1 and "airmirror reset" in refused.stdout
+
+
+def handed_back(command: Deployment, west: Broker, offsets: Path, why: tuple[str, ...], file: tuple[str, ...]) -> None:
+    """To a dedicated MirrorMaker 2, which needs nothing; by a file for Connect's REST API; and in a topic of its workers."""
+    plan = command("handback", "plan", "--offsets", str(offsets))
+    assert plan.exit_code == 0 and "airmirror handback plan --check" in plan.stdout, plan.output
+    assert "a dedicated MirrorMaker 2 finds its progress: in mm2-offsets." in plan.stdout
+    [body] = json.loads(offsets.read_text())["offsets"]
+    assert body["partition"]["cluster"] == command.alias and body["offset"] == {"offset": 99}
+    nowhere = command("handback", "plan", "--offsets", str(offsets / "no" / "such"))
+    assert nowhere.exit_code == 2 and "was not written: Not a directory" in nowhere.output
+    dedicated = command("handback", "run", *why, "--yes")
+    assert dedicated.exit_code == 0 and "for one on Connect add --topic" in dedicated.stdout
+    workers = create_topic(west, f"connect-offsets-{uuid4().hex[:8]}", 5)
+    write = ("handback", "run", *why, "--topic", workers, "--connector", "our mirror")
+    dry = command(*write)
+    assert dry.exit_code == 0 and "With --yes it takes the steps write" in dry.stdout, dry.output
+    assert not any(read_all(west, workers).values())
+    done = command(*write, *file, "--yes")
+    assert done.exit_code == 0 and f"1 partition is written into {workers}" in done.stdout, done.output
+    [record] = [each for its in read_all(west, workers).values() for each in its]
+    assert record.key == source_offset_key(command.alias, body["partition"]["topic"], 0, "our mirror")
+    missing = command("handback", "run", *why, "--topic", "no-such-topic", "--yes")
+    assert missing.exit_code == 1 and "offset.storage.topic" in missing.output

@@ -12,7 +12,8 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
-from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_progress
+from airmirror.runbooks.takeover.order import HandbackOrder
+from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
@@ -35,7 +36,7 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     flow, topic = copied(east, west, tmp_path), create_topic(west, f"connect-offsets-{uuid4()}", 5)
     found = [CopiedPosition(flow.topic, 0, 9), CopiedPosition(flow.topic, 2, 19)]
     assert positions(flow.opened) == found
-    written, rounds = write_offsets(flow.opened, topic, NAME, "handback")
+    written, rounds = write_offsets(flow.opened, HandbackOrder(into=topic))
     assert written == found and not [each.error for each in rounds if each.error]
     with Routes(flow.flow.target, "test") as target:
         target.refresh([])
@@ -47,7 +48,7 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     body = json.loads(json.dumps(rest_body(flow.opened, found)))
     assert body["offsets"][1] == {"partition": partition, "offset": {"offset": 19}}
     with pytest.raises(OffsetsTopicMissing):
-        write_offsets(flow.opened, "no-such-topic", NAME, "handback")
+        write_offsets(flow.opened, HandbackOrder(into="no-such-topic"))
     assert flow.run().is_verified, "the claim is released"
 
 
@@ -55,7 +56,7 @@ def test_what_is_held_or_not_verified_is_not_handed_back(east: Broker, west: Bro
     flow, topic = copied(east, west, tmp_path), create_topic(west, f"connect-offsets-{uuid4()}", 1)
     add_holds(flow.opened, flow.topic, [2], reason="somebody looks at it", by="me")
     with pytest.raises(HandbackRefused, match=r"not verified up to the last record in 1 partition; ") as caught:
-        write_offsets(flow.opened, topic, NAME, "handback")
+        write_offsets(flow.opened, HandbackOrder(into=topic))
     assert caught.value.reasons == (f"{flow.topic}-2: held: somebody looks at it",)
     assert read_all(west, topic) == {0: []}
 

@@ -105,7 +105,7 @@ def test_before_a_gap_nothing_is_exact(
     monkeypatch.setattr(history, "AT_ONCE", 16)
     flow = taken_over(east, west, tmp_path, [(0, 30), (40, 70)])
     row = exact(flow)
-    assert row.history is not None and row.is_lossy
+    assert row.history is not None and row.history.gaps
     assert [(gap.first, gap.last, gap.count) for gap in row.history.gaps] == [(30, 39, 10)]
     assert row.exact_from == (70, 40)
     assert_positions(flow, 40)

@@ -17,6 +17,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.runbooks.takeover.copies import take_over_copies
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
+from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.plan import takeover_plan
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.names import select
@@ -58,7 +59,7 @@ def test_a_connector_that_is_exactly_once_with_offsets_of_its_own(
             if by == "REST":
                 asked(f"{connector.url}/offsets", "PATCH", rest_body(flow.opened, positions(flow.opened)))
             else:
-                _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
+                _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
                 assert not [each.error for each in rounds if each.error]
             asked(f"{connector.url}/resume", "PUT", {})
             assert_goes_on(flow)

@@ -14,6 +14,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks.takeover.copies import Continued, take_over_copies
 from airmirror.runbooks.takeover.handback import write_offsets
 from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_handback
+from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.plan import takeover_plan
 from airmirror.runbooks.takeover.stop import MirrorMakerRuns, await_stopped
 from airmirror_local.brokers import Broker
@@ -197,7 +198,7 @@ def test_round_trips_of_a_connector_under_a_running_producer(east: Broker, west:
                 asked(f"{connector.url}/stop", "PUT", {})
                 await_state(connector, "STOPPED")
                 again += sum(row.again for row in taken_over(flow))
-                _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
+                _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
                 assert not [each.error for each in rounds if each.error]
                 asked(f"{connector.url}/resume", "PUT", {})
                 assert_goes_on(flow)

@@ -15,8 +15,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.naming import segment_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks.migration import rehearsal as rehearsing
-from airmirror.runbooks.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move
-from airmirror.runbooks.migration.rehearsal_report import MoveReport, shown
+from airmirror.runbooks.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move, shown
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
 from airmirror.wire.segments import Segment
 from airmirror_local.brokers import Broker
@@ -34,8 +33,8 @@ def everything(cluster: Broker, *own: str) -> dict[str, Any]:
     return snapshot(cluster, *own, alone=True) | {"acls": every_acl(cluster)}
 
 
-def rehearsed(opened: Any) -> MoveReport:
-    return MoveReport.of(rehearse_move(opened, "shop"))
+def rehearsed(opened: Any) -> MoveRehearsal:
+    return rehearse_move(opened, "shop")
 
 
 def a_group() -> str:
@@ -68,7 +67,7 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     assert (everything(east, *own), everything(west, *own)) == before
     assert report.is_good, report.problems
     assert "102 records equal on both sides, 3 of 3 groups exact" in report.headline, report.headline
-    there = {(each.group, each.partition): each.translation for each in report.made.proofs}
+    there = {(each.group, each.partition): each.translation for each in report.proofs}
     assert there[middle, 1] == 120 and there[old, 1] == 3
     base = tmp_path / "reports" / "rehearsal"
     page, _ = write_document(shown(report), base)
@@ -87,11 +86,11 @@ def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, w
         assert rehearsed(flow.opened).is_good
     produce(east, flow.topic, numbered(5, 40), partition=0)
     report = rehearsed(flow.opened)
-    assert report.is_good and sum(each.equal for each in report.made.compared) == 30, "what is verified"
+    assert report.is_good and sum(each.equal for each in report.compared) == 30, "what is verified"
     assert committed(west, group) == {} and committed(east, group) == {(flow.topic, 0): 20}
     assert flow.run().is_verified and flow.assert_equal() == 35
     report = rehearsed(flow.opened)
-    assert report.is_good and sum(each.equal for each in report.made.compared) == 35, report.problems
+    assert report.is_good and sum(each.equal for each in report.compared) == 35, report.problems
 
 
 def test_a_record_that_was_not_copied_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -166,4 +165,4 @@ def test_nothing_is_rehearsed_of_what_has_moved_or_can_not_be_reached(
     takes(flow.opened, "mirror", "switch_producers")
     with pytest.raises(MoveOver, match="'shop' has moved"):
         rehearse_move(flow.opened, "shop")
-    assert isinstance(nothing.made, MoveRehearsal)
+    assert isinstance(nothing, MoveRehearsal)

@@ -206,16 +206,17 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
                         run_of(FORM | MOVED | BACK | {"runbook": runbook, "verb": UNDO if step == UNDO else "run"})
                     )
                 approved.add(task.task_id)
-    assert free == {("migration.mirror", False), ("migration.check_groups", False)}
+    assert free == {("migration.mirror", False), *(("migration.check_groups", more) for more in (False, True))}
     assert approved == {
         *(f"failover.{step}" for step in ("drain", "close", "judge", "move_groups", "undo")),
         *(f"failback.{step}" for step in ("rescue", "return", "drain", "close", "move_groups", "open", "undo")),
         *(
             f"migration.{step}"
-            for step in ("mirror", "check_groups", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
+            for step in ("mirror", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
         ),
         "takeover.take_over",
         "takeover.history",
+        "handback.write",
         "carry_out",
     }
 
@@ -276,6 +277,9 @@ def test_a_step_that_only_its_name_takes_has_a_question_of_its_own() -> None:
         assert chosen_tasks(tasks, runbook, [step]) == {asking(step), step}
         left = chosen_tasks(tasks, runbook, None)
         assert usual in left and step not in left and asking(step) not in left
+    copying: dict[str, Any] = operate_dag(flow_of("a->b.sync.topic.acls.mode = migrate\n"), has_reverse=True).task_dict
+    assert chosen_tasks(copying, "migration", ["check_groups"]) == {"check_groups"}, "it only looks"
+    assert chosen_tasks(copying, "migration", ["mirror"]) == {asking("mirror"), "mirror"}
     last = chosen_tasks(tasks, "migration", None)
     assert {asking("finish"), "finish"} <= last, "it is offered to whoever has moved"
 
@@ -306,3 +310,16 @@ def test_a_step_without_a_question_is_left_by_runs_that_take_none(
             step.execute(run_of(MOVED | other))
     step.execute(run_of(MOVED))
     assert closed == [("mirror", "mallory")]
+
+
+def test_an_undo_that_has_nothing_to_do_is_skipped_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(asked: runbooks.Asked) -> Question:
+        raise runbooks.NothingLeft(asked.flow, asked.runbook.name, "there is nothing to undo")
+
+    monkeypatch.setattr(runbooks, "ask_undo", nothing)
+    tasks: dict[str, Any] = tasks_of(flow_of(), "failover")
+    with pytest.raises(
+        AirflowSkipException, match=r"there is nothing to undo; `airmirror failover plan --flow 'a->b'`"
+    ):
+        tasks["approve_undo"].ask(run_of(FORM | {"verb": UNDO}))
+    assert tasks[UNDO].trigger_rule == "all_success", "it is skipped with its question"

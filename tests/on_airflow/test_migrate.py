@@ -20,7 +20,7 @@ from airmirror.on_airflow.dags import runbooks as dag
 from airmirror.on_airflow.dags.runbooks import LEAVE, asking
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.failback.pair import NoWayBack
-from airmirror.runbooks.migration.order import STEPS
+from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from migration.conftest import guarded
@@ -51,6 +51,7 @@ def given(tasks: dict[str, Any], *approved: str, **how: Any) -> Any:
 
 GO = "Do it"
 GROUP, REMOTE = "moving-billing", "moving.moving-orders"
+STEPS = [step.name for step in MIGRATION.steps]
 TAKEN = tuple(step for step in STEPS if step != "reverse")
 ASKED = ("switch_consumers", "switch_producers", "finish")
 

@@ -41,7 +41,7 @@ def test_a_run_has_its_page(
     context = run_of({"runbook": "migration", "verb": "plan", "reason": "moving day", "takes": 0.5, "steps": None})
     with caplog.at_level(logging.INFO):
         task.execute(context)
-    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "plans" / "migration")
+    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration-plans")
     text = task.page.read_text()
     assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
     assert json.loads(task.page.with_suffix(".json").read_text())["sections"]["names"] == [

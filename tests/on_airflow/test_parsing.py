@@ -231,6 +231,7 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
         "failback.approve_return",
         "failback.approve_drain",
         "takeover.approve_take_over",
+        "handback.approve_write",
     ]
     asking["operate"] += [
         f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")

@@ -15,9 +15,13 @@ from confluent_kafka import TopicPartition
 
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import rehearsal as dag
-from airmirror.on_airflow.dags.rehearsal import RehearseFailover, RehearseMigration
-from airmirror.on_airflow.tasks import rehearsal as task
-from airmirror.on_airflow.tasks.rehearsal import RehearsalFailed
+from airmirror.on_airflow.dags.rehearsal import Rehearse
+from airmirror.on_airflow.tasks import runbooks as task
+from airmirror.on_airflow.tasks.runbooks import RehearsalFailed
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow
 from support.failovers import windowed, with_groups
@@ -44,10 +48,10 @@ def test_the_task_writes_its_report_and_fails_where_a_failover_would(
     deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: deployed)
     monkeypatch.setattr(task, "opened_flow", opened_flow)
-    operator = RehearseFailover(task_id="rehearse", flow=flow.flow.name)
+    operator = Rehearse(task_id="rehearse", flow=flow.flow.name, runbook=FAILOVER, order=FailoverOrder())
     context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
     operator.execute(context)
-    assert operator.page is not None and "1 group exact" in operator.page.read_text()
+    assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
     asked = admin(west).delete_records([TopicPartition(flow.remote_topic, 0, 30)])
     next(iter(asked.values())).result(SECONDS)
     with pytest.raises(RehearsalFailed, match="a failover would go wrong now"):
@@ -70,12 +74,13 @@ def test_the_task_rehearses_a_migration_and_fails_where_it_would(
     deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: deployed)
     monkeypatch.setattr(task, "opened_flow", opened_flow)
-    operator = RehearseMigration(task_id="rehearse_shop", flow=flow.flow.name, move="shop")
+    order = MoveOrder(move="shop")
+    operator = Rehearse(task_id="rehearse_shop", flow=flow.flow.name, runbook=MIGRATION, order=order)
     context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
     operator.execute(context)
     assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
     commit(west, f"{flow.topic}-billing", {(flow.remote_topic, 0): 18})
-    with pytest.raises(RehearsalFailed, match="the migration of 'shop' would go wrong now"):
+    with pytest.raises(RehearsalFailed, match="a migration of 'shop' would go wrong now"):
         operator.execute(context)
     assert "ahead on the target already" in operator.page.read_text()
 
@@ -92,8 +97,8 @@ def test_a_rehearsal_is_a_green_run_with_a_report_or_a_red_one(flow: AirflowFlow
     run_id = flow.client.trigger(dag_id)
     assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "failover", 1)
     link = flow.client.xcom(dag_id, run_id, "failover", "audit_report")
-    assert "rehearsals/rehearsed.west" in link
-    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "failover", 1)
+    assert "failover-rehearsals/rehearsed.west" in link
+    assert "0 of 200 records missing, 1 of 1 group exact" in flow.client.log(dag_id, run_id, "failover", 1)
     remote = f"{flow.source}.{flow.topic}"
     asked = admin(flow.west).delete_records([TopicPartition(remote, 0, 60)])
     next(iter(asked.values())).result(SECONDS)

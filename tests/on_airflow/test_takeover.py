@@ -1,4 +1,4 @@
-"""A person approves a take-over from MirrorMaker 2 in Airflow; it is carried out, and a first window follows."""
+"""A person approves a take-over from MirrorMaker 2 in Airflow, or a hand-back to it; it is carried out."""
 
 from __future__ import annotations
 
@@ -6,40 +6,72 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags.runbooks import LEAVE, asking
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.errors import Incomplete
+from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
 from support.approvals import answered, approvals, run_of, tasks_of
-from support.flows import as_mirrormaker, mirror
+from support.flows import Mirror, as_mirrormaker, mirror
 from support.mirrormaker import numbered
-from support.topics import Record, produce
+from support.topics import Record, create_topic, produce, read_all
 
 __all__ = ["approvals"]
 
 PLAN, RUN, TAKE_OVER = asking("take_over"), "take_over", "Take over"
 
 
-def test_a_question_shows_the_plan_and_an_answer_takes_over(
+@pytest.fixture
+def mirrored(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
-) -> None:
-    flow = mirror(east, west, tmp_path)
-    produce(east, flow.topic, numbered(100))
-    as_mirrormaker(flow, 70, 59)
+) -> Iterator[Mirror]:
+    """A flow with 100 records on its source, as the tasks open it."""
+    made = mirror(east, west, tmp_path)
+    produce(east, made.topic, numbered(100))
 
     @contextmanager
     def opened_flow(*_: object) -> Iterator[Opened]:
-        yield flow.opened
+        yield made.opened
 
     monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
     place = replace(deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr("airmirror.on_airflow.dags.runbooks.deployment", lambda: place)
+    yield made
+
+
+def test_a_hand_back_is_shown_approved_written_and_checked(mirrored: Mirror, west: Broker) -> None:
+    flow = mirrored
+    assert flow.run().is_verified
+    tasks, topic = tasks_of(flow.flow, "handback"), create_topic(west, f"connect-offsets-{uuid4().hex[:8]}", 5)
+    form: dict[str, Any] = {"runbook": "handback", "verb": "run", "reason": "back again", "steps": None}
+    form["connector"] = "our mirror"
+    with pytest.raises(DownstreamTasksSkipped):  # a dedicated one needs nothing
+        tasks[asking("write")].ask(run_of(form))
+    form["into"] = topic
+    asked = tasks[asking("write")].ask(run_of(form))
+    assert "1 partition" in asked.subject and topic in asked.body.replace("\\", "")
+    with pytest.raises(AirflowSkipException):
+        tasks["write"].execute(answered(tasks, run_of(form), asking("write"), LEAVE))
+    assert not any(read_all(west, topic).values())
+    tasks["write"].execute(answered(tasks, run_of(form), asking("write"), "Hand back"))
+    [record] = [each for its in read_all(west, topic).values() for each in its]
+    assert record.key == source_offset_key(flow.flow.source.alias, flow.topic, 0, "our mirror")
+    assert topic in tasks["write"].page.read_text()
+    tasks["plan"].execute(run_of(form | {"verb": "plan", "check": True}))
+    assert "nothing to copy" in tasks["plan"].page.read_text()
+
+
+def test_a_question_shows_the_plan_and_an_answer_takes_over(mirrored: Mirror, west: Broker) -> None:
+    flow = mirrored
+    as_mirrormaker(flow, 70, 59)
     tasks, form = (
         tasks_of(flow.flow, "takeover"),
         {"runbook": "takeover", "verb": "run", "reason": "moving day", "steps": None},

@@ -21,8 +21,7 @@ from airmirror.report.files import write_document
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.rehearsal import positions
 from airmirror.runbooks.rehearsal import rehearse as rehearsing
-from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource, rehearse
-from airmirror.runbooks.rehearsal.report import RehearsalReport, shown
+from airmirror.runbooks.rehearsal.rehearse import FailoverRehearsal, RehearsalNeedsSource, rehearse, shown
 from airmirror.windows.errors import FlowClosed
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.segments import Segment
@@ -49,8 +48,8 @@ def everything(flow: Mirror, *groups: str) -> list[dict[str, Any]]:
     return [snapshot(each, flow.flow.source.alias, *groups) for each in (flow.source, flow.target)]
 
 
-def rehearsed(flow: Mirror) -> RehearsalReport:
-    return RehearsalReport.of(rehearse(flow.opened))
+def rehearsed(flow: Mirror) -> FailoverRehearsal:
+    return rehearse(flow.opened)
 
 
 def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -77,12 +76,12 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     report = rehearsed(flow)
     assert everything(flow, *groups) == before
     assert report.is_good, report.problems
-    assert report.records == 172 and "0 of 172 records missing, 4 groups exact" in report.headline
-    proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.made.proofs}
+    assert report.records == 172 and "0 of 172 records missing, 4 of 4 groups exact" in report.headline
+    proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.proofs}
     assert proofs[middle, 0] == (7, 0) and proofs[middle, 1] == (100, 0) and proofs[past, 0][1] == 12
-    assert 0 < report.seconds < sum(step.seconds for step in report.made.steps)
-    assert all(step.name in report.holds for step in report.made.steps if step.is_failover)
-    assert "the positions of groups" in report.holds and f"fences {report.made.slots} transactional id" in report.holds
+    assert 0 < report.seconds < sum(step.seconds for step in report.steps)
+    assert all(step.name in report.holds for step in report.steps if step.is_failover)
+    assert "the positions of groups" in report.holds and f"fences {report.slots} transactional id" in report.holds
     base = tmp_path / "reports" / "rehearsal"
     page, _ = write_document(shown(report), base)
     text = page.read_text()
@@ -120,7 +119,7 @@ def test_what_the_target_has_lost_under_a_group_fails(east: Broker, west: Broker
     next(iter(asked.values())).result(SECONDS)
     report = rehearsed(flow)
     assert len(report.problems) == 1 and "and the record at offset 15 on the target" in report.problems[0]
-    assert [each.expired for each in report.made.compared] == [15], "what retention takes is no loss of the flow's"
+    assert [each.expired for each in report.compared] == [15], "what retention takes is no loss of the flow's"
 
 
 def test_a_group_that_has_lost_its_place_on_the_source_is_no_problem(

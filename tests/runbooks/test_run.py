@@ -18,29 +18,41 @@ from airmirror.cli import flow_options
 from airmirror.cli.runbooks import commands_of
 from airmirror.flows import claims
 from airmirror.flows.holds import DecisionIncomplete
+from airmirror.ledger import GroupOffset
+from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.errors import CannotUndo, NoSuchStep
+from airmirror.runbooks.failback import rescue as failback_rescue
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.returning import ReturnNotDrained
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover import steps as failover_steps
 from airmirror.runbooks.failover.order import FailoverOrder, Way
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.failover.steps import CloseFirst
+from airmirror.runbooks.migration import reverse as reverse_flow
+from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.runbook import MIGRATION
-from airmirror.runbooks.run import is_whole, rest, run
+from airmirror.runbooks.run import is_whole, rest, run, undo
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
-from airmirror.runbooks.takeover.runbook import TAKEOVER
+from airmirror.runbooks.takeover.exact import ComparedCopies
+from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
 from airmirror.windows.errors import FlowBusy
+from support.large import made
 
-RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)
+RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)
 WORDS = ("--reason", "why", "--by", "ada")
 Site = Any
 
 
 class Killed(BaseException):
     """The process is gone."""
+
+
+def flow_of(name: str, longest_ms: int = 0) -> Any:
+    return SimpleNamespace(name=name, window=SimpleNamespace(longest_ms=longest_ms))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +71,15 @@ class World:
     calls: list[str] = field(default_factory=list)
     kill: str = ""
     busy: int = 0
-    flow: Any = field(default_factory=lambda: SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0)))
+    of: str = "east->west"
+    flow: Any = field(default_factory=lambda: flow_of("east->west"))
 
     def step(self, name: str) -> Callable[[Site, CountOrder, Progress], int]:
         def do(site: Site, order: CountOrder, progress: Progress) -> int:
             self.calls.append(name)
             if self.busy:
                 self.busy -= 1
-                raise FlowBusy("east->west", "w1", "another", 10)
+                raise FlowBusy(self.of, "w1", "another", 10)
             if name not in self.done:
                 self.done.append(name)
                 progress.line(f"{name} is done")
@@ -107,10 +120,10 @@ def counting(world: World, undoable: bool = True) -> Runbook[Any, CountOrder]:
         plan=lambda opened, order, progress: document("planned"),
         look=lambda site, order, progress: document("looked at"),
         steps=(
-            *(Step(name, name, world.step(name)) for name in ("one", "two", "three")),
+            *(Step(name, name, world.step(name), leaves=lambda gave: gave == 2) for name in ("one", "two", "three")),
             Step("later", "", world.step("later"), apart=True),
         ),
-        usual=lambda flow, order: ("one", "three") if order.fast else ("one", "two", "three"),
+        without=lambda flow, order: ("two",) if order.fast else (),
         reported=("two", "three"),
         outcome=lambda site, order, ran: document(f"counted to {ran.gave['three']}"),
         undo=Undo("Undo it.", "Take it back", "", lambda site, order: document("would be undone", undoable), undo),
@@ -162,6 +175,52 @@ def test_nothing_begins_without_a_person_a_reason_or_against_the_check() -> None
     assert run(counting(world), world, ORDER) == Ran({}, 0.0, "all is counted") and world.calls == []
 
 
+def test_what_refuses_an_order_refuses_its_named_steps_and_none_that_people_have_approved() -> None:
+    world, refused = World(), replace(ORDER, refused=True)
+    with pytest.raises(NoSuchStep):
+        run(counting(world), world, refused, ("two",))
+    assert world.calls == []
+    run(counting(world), world, refused, ("two",), is_approved=True)
+    assert world.calls == ["two"]
+
+
+def test_a_run_says_which_steps_have_left_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(done=["one"])
+    assert run(counting(world), world, ORDER, ("one", "two")).left == ("two",)
+    command = Command(monkeypatch, counting(world), world)
+    for words, status in ((("one",), 0), (("later",), 0), (("two", "--json"), 1), (("two",), 1)):
+        world.done[:] = ["one"]
+        ended = command("run", *WORDS, "--yes", "--step", *words)
+        assert ended.exit_code == status, words
+    assert "Something is left by: two." in ended.stdout
+
+
+LEFT = made(GroupOffset, reason="it has members")
+STEPS_THAT_LEAVE: list[tuple[Runbook[Any, Any], str, Any, Any]] = [
+    (FAILBACK, "rescue", 3, 0),
+    (FAILBACK, "move_groups", [LEFT], []),
+    (FAILOVER, "judge", [object()], []),
+    (FAILOVER, "move_groups", [LEFT], [replace(LEFT, reason="")]),
+    (TAKEOVER, "take_over", [SimpleNamespace(error=CloseFirst("f", "w"))], [SimpleNamespace(error=None)]),
+    (TAKEOVER, "history", [ComparedCopies(TopicPartition("t", 0), "east.t", (5, 5), None, "it is gone")], []),
+]
+
+
+@pytest.mark.parametrize(("book", "name", "left", "done"), STEPS_THAT_LEAVE)
+def test_a_step_leaves_what_it_could_not_do(book: Runbook[Any, Any], name: str, left: Any, done: Any) -> None:
+    (step,) = (each for each in book.steps if each.name == name)
+    assert step.leaves(left) and not step.leaves(done)
+
+
+def test_a_rescue_that_leaves_records_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    after: Any = SimpleNamespace(never=2, headline="2 records are left")
+    monkeypatch.setattr(failback_rescue, "rescue", lambda opened, order, tell: ([], after))
+    world: Any = SimpleNamespace(flow=flow_of("east->west"), forward=None, others=[])
+    assert run(FAILBACK, world, FailbackOrder(reason="why", by="ada"), ["rescue"]).left == ("rescue",)
+    after.never = 0
+    assert run(FAILBACK, world, FailbackOrder(reason="why", by="ada"), ["rescue"]).left == ()
+
+
 def test_a_step_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
     world, told = World(busy=3), list[str]()
@@ -172,6 +231,48 @@ def test_a_step_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -
     world = World(busy=10**6)
     with pytest.raises(FlowBusy):
         run(counting(world), world, ORDER)
+
+
+def test_a_step_waits_as_long_as_a_window_of_the_flow_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failback takes the claim of the reverse flow too, whose windows may take much longer, or less long."""
+    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(claims, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "MARGIN_SECONDS", 0.01)
+    hour = 3_600_000
+    for own, reverse, of in ((0, hour, "west->east"), (hour, 0, "east->west")):
+        world = World(busy=8, of=of, flow=flow_of("east->west", own))
+        book = replace(counting(world), others=lambda site, ms=reverse: [flow_of("west->east", ms)])
+        run(book, world, ORDER)
+        assert world.calls.count("one") == 9, of
+    for own, reverse, of in ((hour, 0, "west->east"), (0, hour, "east->west")):
+        world = World(busy=10**6, of=of, flow=flow_of("east->west", own))
+        with pytest.raises(FlowBusy):
+            run(replace(counting(world), others=lambda site, ms=reverse: [flow_of("west->east", ms)]), world, ORDER)
+
+
+def test_a_failback_and_a_migration_may_take_the_claim_of_the_reverse_flow() -> None:
+    back: Any = SimpleNamespace(flow=flow_of("west->east"))
+    forward: Any = SimpleNamespace(flow=flow_of("east->west"))
+    for book in (FAILBACK, MIGRATION):
+        assert [each.name for each in book.others(Pair(forward, back))] == ["west->east"]
+        assert list(book.others(Pair(forward, None))) == []
+
+
+def test_an_undo_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+    world, told = World(done=["one"]), list[str]()
+    book = counting(world)
+    assert book.undo is not None
+    busy, undone = iter([True, False]), book.undo.do
+
+    def do(site: Site, order: CountOrder, progress: Progress) -> Document:
+        if next(busy):
+            raise FlowBusy("east->west", "w1", "another", 10)
+        return undone(site, order, progress)
+
+    waiting = replace(book, undo=replace(book.undo, do=do))
+    assert undo(waiting, world, ORDER, Progress(told.append)).headline == "undone" and not world.done
+    assert len(told) == 1 and "waits: " in told[0]
 
 
 class Command:
@@ -242,6 +343,7 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
 def test_no_step_of_a_failover_comes_before_the_closure(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judged from the target alone, nothing of an open flow would ever be compared with its source."""
     world = World()
+    monkeypatch.setattr(failover_steps, "unreachable", lambda opened: "" if way == "planned" else "it burns")
     monkeypatch.setattr(failover_steps, "owners_now", lambda opened: SimpleNamespace(whole=None))
     with pytest.raises(CloseFirst, match=f"--way {way} --step close"):
         run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
@@ -250,8 +352,39 @@ def test_no_step_of_a_failover_comes_before_the_closure(step: str, way: Way, mon
 def test_groups_are_moved_back_after_the_return_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     pair = SimpleNamespace(
-        flow=world.flow, forward=world, reverse=world, returning=lambda topics: {"east.orders": "orders"}
+        flow=world.flow, forward=world, reverse=world, returning=lambda topics: {"east.orders": "orders"}, others=[]
     )
     monkeypatch.setattr(failback_steps, "owners_now", lambda opened: SimpleNamespace(returning=lambda states: {}))
     with pytest.raises(ReturnNotDrained, match=r"east\.orders still returns"):
         run(FAILBACK, pair, FailbackOrder(reason="why", by="ada"), ["move_groups"])
+
+
+@pytest.mark.parametrize(
+    ("goes_back", "is_switched", "says", "not_said"),
+    [
+        (True, False, "when producers are switched, west->east begins with the first record", "--reverse"),
+        (
+            False,
+            False,
+            "begins when producers are switched with --reverse, or once they are: `airmirror",
+            "first record",
+        ),
+        (False, True, "1 topic can return", "until then"),
+    ],
+)
+def test_a_reverse_flow_that_is_prepared_says_when_it_begins(
+    goes_back: bool, is_switched: bool, says: str, not_said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever way its step was taken: in a run with --reverse, or named alone, before or after the switch."""
+    monkeypatch.setattr(reverse_flow, "bring_about", lambda *_: None)
+    monkeypatch.setattr(reverse_flow, "check", lambda *_: {})
+    ends = {"source": SimpleNamespace(alias="east"), "target": SimpleNamespace(alias="west")}
+    opened: Any = SimpleNamespace(flow=SimpleNamespace(name="east->west", **ends))
+    back: Any = SimpleNamespace(flow=SimpleNamespace(name="west->east"))
+    move: Any = SimpleNamespace(name="shop", names={"orders": "east.orders"})
+    order = MoveOrder(move="shop", reverse=goes_back)
+    lines = list(reverse_flow.prepare(opened, back, move, order, print, is_switched=is_switched))
+    told = "\n".join(lines)
+    assert says in told and not_said not in told
+    if not goes_back and not is_switched:
+        assert "airmirror migration run --move shop --step reverse --reason '…' --yes --flow 'east->west'" in told

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.chosen import Move, chosen_move
-from airmirror.runbooks.migration.order import MoveOrder, MoveStep, usual
+from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
@@ -35,7 +36,7 @@ def moving(
 
 def takes(opened: Opened, *steps: MoveStep, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:
     """Take these steps; what they said. ``reverse``: the flow in the opposite direction."""
-    wanted = steps or (*usual(reverse=reverse is not None), "finish")
+    wanted = steps or (*MIGRATION.usual(opened.flow, replace(order, reverse=reverse is not None)), "finish")
     lines: list[str] = []
     for step in wanted:
         run(MIGRATION, Pair(opened, reverse), order, (step,), Progress(line=lines.append))

@@ -254,6 +254,7 @@ def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewe
     [kinds] = re.findall(r"const OURS = /\^\(([a-z_|]+)\)", page)
     assert [*OF_A_FLOW] == kinds.split("|")
     for kind in OF_A_FLOW:
+        assert f"<code>{kind}.…</code>" in page, "whoever looks at another DAG reads which are ours"
         viewer.dags.add(f"{kind}.east.west")
         assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
+from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
@@ -116,7 +117,7 @@ def test_a_connector_goes_on_at_the_very_next_record(east: Broker, west: Broker,
             asked(f"{connector.url}/offsets", "PATCH", rest_body(flow.opened, positions(flow.opened)))
         else:
             name = flow.flow.settings.takeover_connector_name
-            _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
+            _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
             assert not [each.error for each in rounds if each.error]
         asked(f"{connector.url}/resume", "PUT", {})
         produce(east, flow.topic, numbered(100, 400))

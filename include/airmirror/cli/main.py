@@ -12,7 +12,6 @@ from airmirror.cli.compare import compare
 from airmirror.cli.config import config
 from airmirror.cli.flow import flow_commands
 from airmirror.cli.groups import group_commands
-from airmirror.cli.handback import handback
 from airmirror.cli.heartbeat import heartbeat
 from airmirror.cli.hold import hold_commands
 from airmirror.cli.ledger import ledger_commands
@@ -29,7 +28,7 @@ from airmirror.cli.verify import verify
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
-from airmirror.runbooks.takeover.runbook import TAKEOVER
+from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
 
 LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
 DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
@@ -51,7 +50,7 @@ app.add_typer(report_commands, name="report", rich_help_panel=PROVE)
 app.add_typer(hold_commands, name="hold", rich_help_panel=DECIDE)
 app.command("reset", rich_help_panel=DECIDE)(reset)
 app.add_typer(commands_of(TAKEOVER), name="takeover", rich_help_panel=MOVE)
-app.command("handback", rich_help_panel=MOVE)(handback)
+app.add_typer(commands_of(HANDBACK), name="handback", rich_help_panel=MOVE)
 app.add_typer(flow_commands, name="flow", rich_help_panel=DECIDE)
 app.add_typer(commands_of(FAILOVER), name="failover", rich_help_panel=MOVE)
 app.add_typer(commands_of(FAILBACK), name="failback", rich_help_panel=MOVE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -123,33 +123,34 @@ def _run(
         if not given.as_json:
             show(console, line("done", text, GOOD))
 
-    made = None
+    made, left = None, tuple[str, ...]()
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
         flow = site.flow
         steps = [each.name for each in chosen(runbook, flow, order, only)]
         progress = Progress(tell, kept)
-        if yes and only:  # in Airflow a question has looked, and no step is refused after its answer
-            runbook.check(site, order)
         if yes:
             ran = run(runbook, site, order, only, progress)
-            over = ran.over
+            over, left = ran.over, ran.left
             if not over and is_whole(runbook, flow, order, ran):
                 made = runbook.outcome(site, order, ran)
         elif not (over := "" if only else runbook.over(site, order)):
             made = look(runbook, site, order, only, progress)
     if made is None:
-        _end_steps(flow.name, over or f"Done: {', '.join(steps)}", said, given.as_json)
+        _end_steps(flow.name, over or f"Done: {', '.join(steps)}", left, said, given.as_json)
     elif yes:
         end_outcome(made, report_base(write, runbook.name, flow.name, made.made_ms), signs, given.as_json)
     else:
         end_dry_run(made, f"With --yes it takes the steps {', '.join(steps)}.", given.as_json)
 
 
-def _end_steps(flow: str, ended: str, said: list[dict[str, str]], as_json: bool) -> None:
+def _end_steps(flow: str, ended: str, left: Sequence[str], said: list[dict[str, str]], as_json: bool) -> None:
+    """Show the end of named steps, or that nothing was left to do; end with 1 where one of them has left something."""
     if as_json:
-        print_json(console, {"flow": flow, "ended": ended, "lines": said})
+        print_json(console, {"flow": flow, "ended": ended, "left_something": list(left), "lines": said})
     else:
-        show(console, f"{ended}.")
+        show(console, f"{ended}.", *([f"Something is left by: {', '.join(left)}."] if left else []))
+    if left:
+        raise typer.Exit(1)
 
 
 def _rehearse(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, **values: Any) -> None:
@@ -161,10 +162,12 @@ def _rehearse(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: 
 
 
 def _undo(runbook: AnyRunbook, given: FlowOptions, yes: bool, **values: Any) -> None:
+    from airmirror.runbooks.run import undo
+
     assert runbook.undo is not None
     order = _order(runbook, values)
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
-        found = runbook.undo.do(site, order, Progress(tell)) if yes else runbook.undo.look(site, order)
+        found = undo(runbook, site, order, Progress(tell)) if yes else runbook.undo.look(site, order)
     if given.as_json:
         print_json(console, found.as_dict() | {"done": yes})
     else:

@@ -42,6 +42,7 @@ class Settings:
     failover_users: tuple[str, ...]
     groups: tuple[str, ...]
     groups_exclude: tuple[str, ...]
+    handback_users: tuple[str, ...]
     heartbeats_replication_enabled: bool
     heartbeats_topic_replication_factor: int
     migration_users: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
@@ -17,19 +17,28 @@ Done = TypeVar("Done")
 
 
 def when_free(
-    flow: Flow, work: Callable[[], Done], tell: Callable[[str], None] = lambda phase: None, seconds: float | None = None
+    flow: Flow,
+    work: Callable[[], Done],
+    tell: Callable[[str], None] = lambda phase: None,
+    seconds: float | None = None,
+    others: Sequence[Flow] = (),
 ) -> Done:
-    """Do what needs the flow's claim, and wait for it while another window has it. Raises FlowBusy after ``seconds``; by default
-    after the longest that a window takes, and after three minutes at the earliest."""
+    """Do what needs the claim of the flow, or of ``others``, and wait while another window has it. Raises FlowBusy after
+    ``seconds``; by default after the longest that a window of that flow takes, and after three minutes at the earliest."""
+    longest = {each.name: each.window.longest_ms / 1000 + MARGIN_SECONDS for each in (flow, *others)}
 
     def told(state: RetryCallState) -> None:
         tell(f"waits: {state.outcome and state.outcome.exception()}")
 
-    longest = max(LEAST_SECONDS, flow.window.longest_ms / 1000 + MARGIN_SECONDS)
+    def is_over(state: RetryCallState) -> bool:
+        busy = state.outcome and state.outcome.exception()
+        most = longest[busy.flow if isinstance(busy, FlowBusy) and busy.flow in longest else flow.name]
+        return stop_after_delay(max(LEAST_SECONDS, most) if seconds is None else seconds)(state)
+
     return Retrying(
         retry=retry_if_exception_type(FlowBusy),
         wait=wait_exponential(FIRST_SECONDS, MOST_SECONDS),
-        stop=stop_after_delay(longest if seconds is None else seconds),
+        stop=is_over,
         before_sleep=told,
         reraise=True,
     )(work)

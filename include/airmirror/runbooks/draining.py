@@ -21,10 +21,11 @@ from airmirror.clusters.protocol.producers import (
     producers_by_id,
 )
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
@@ -44,37 +45,31 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class SourceNotQuiet(AirmirrorError):
+class SourceNotQuiet(RunbookError):
     """A source that is still written to; where, and by which producers, as far as its brokers tell."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
     seconds: float
-    reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         return (
-            f"flow {self.flow!r}: the source is still written to after {self.seconds:.0f} s; nothing was closed. Stop these "
-            f"producers, and do this again\n{listed(self.reasons)}"
+            f"the source is still written to after {self.seconds:.0f} s; nothing was closed. Stop these producers, and do this "
+            "again"
         )
 
 
 @dataclass(eq=False)
-class NotDrained(AirmirrorError):
+class NotDrained(RunbookError):
     """Partitions of which not everything is verified on the target; nothing was closed."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        plan = command("failover", "plan", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: not everything is verified on the target, so that nothing was closed; {plan} says more\n"
-            f"{listed(self.reasons)}"
-        )
+    @property
+    def what(self) -> str:
+        status = command("status", flow=self.flow)
+        return f"not everything is verified on the target, so that nothing was closed; {status} shows what holds it up"
 
 
 def await_quiet(
@@ -100,7 +95,7 @@ def await_quiet(
             tell=tell,
         )
     if left:
-        raise SourceNotQuiet(flow.name, seconds, tuple(left))
+        raise SourceNotQuiet(flow.name, tuple(left), seconds)
 
 
 def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:

@@ -1,4 +1,4 @@
-"""Errors that every runbook can end with."""
+"""Errors that every runbook can end with, and what those of its steps have in common."""
 
 from __future__ import annotations
 
@@ -20,25 +20,40 @@ class NoSuchStep(AirmirrorError):
 
 
 @dataclass(eq=False)
-class CannotUndo(AirmirrorError):
+class RunbookError(AirmirrorError):
+    """A step of a runbook that is not taken as things are; ``reasons``: why, one each."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """The event and the way out, in a sentence."""
+        return "a step was not taken"
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.what}\n{listed(self.reasons)}"
+
+
+@dataclass(eq=False)
+class CannotUndo(RunbookError):
     """A procedure that can't be undone as things are, because applications have read or written since, or it is over.
     ``way_out``: what can be done instead, with its command. Nothing was changed, but that a migration's fence may be down."""
 
-    flow: str
     runbook: str
     way_out: str
-    reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: its {self.runbook} can't be undone as things are; {self.way_out}\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        return f"its {self.runbook} can't be undone as things are; {self.way_out}"
 
 
 @dataclass(eq=False)
 class Incomplete(AirmirrorError):
-    """A procedure that was carried out, and after which something is missing or left. Its report is written."""
+    """A procedure, or a step of one, that was carried out, and after which something is missing or left."""
 
     flow: str
     headline: str
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
+        return f"flow {self.flow!r}: {self.headline}"

@@ -23,12 +23,12 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.clusters.protocol.stable import stable_offsets
-from airmirror.errors import AirmirrorError, listed
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
 from airmirror.offsets.positions import GroupPosition, held_back
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.errors import RunbookError
 from airmirror.windows.fence import GrantedClaim
 from airmirror.windows.mirror import Journal
 from airmirror.wire.switches import GroupMove
@@ -39,19 +39,14 @@ Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and p
 
 
 @dataclass(eq=False)
-class GroupsActive(AirmirrorError):
+class GroupsActive(RunbookError):
     """Groups with members on the target: a broker lets only them write their offsets. Nothing was moved."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
-    groups: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: no group was moved, because some have members on the target; stop these consumers, and do "
-            f"this again\n{listed(self.groups)}"
-        )
+    @property
+    def what(self) -> str:
+        return "no group was moved, because some have members on the target; stop these consumers, and do this again"
 
 
 @dataclass(frozen=True)
@@ -103,6 +98,11 @@ def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: b
     errors = commit_offsets(journal.target, offsets)
     journal.catch_up()
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+
+
+def are_left(groups: Sequence[GroupOffset]) -> bool:
+    """Return whether a position was not moved."""
+    return any(each.reason for each in groups)
 
 
 def _to_write(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset], on_target: OnTarget) -> Written:

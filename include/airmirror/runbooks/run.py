@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from airmirror.config import Flow
 from airmirror.flows.claims import when_free
@@ -13,23 +14,45 @@ from airmirror.report.document import Document
 from airmirror.runbooks.errors import NoSuchStep
 from airmirror.runbooks.runbook import SILENT, O, Progress, Ran, Runbook, S, Step
 
+Done = TypeVar("Done")
 
-def run(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Ran:
+
+def run(
+    runbook: Runbook[S, O],
+    site: S,
+    order: O,
+    only: Sequence[str] = (),
+    progress: Progress = SILENT,
+    *,
+    is_approved: bool = False,
+) -> Ran:
     """Take the steps that an order takes, or ``only`` those that are named. Killed and run again, it does what is left.
+    ``is_approved``: a question has looked, and after its answer nothing refuses the order.
 
-    Raises NoSuchStep, DecisionIncomplete, and what a step raises.
+    Raises NoSuchStep, DecisionIncomplete, what refuses the order, and what a step raises.
     """
     steps = chosen(runbook, site.flow, order, only)
     check_decision(site.flow.name, order.reason, order.by)
     begun, gave = time.monotonic(), dict[str, Any]()
-    if not only:
-        if over := runbook.over(site, order):
-            return Ran(gave, 0.0, over)
+    if not only and (over := runbook.over(site, order)):
+        return Ran(gave, 0.0, over)
+    if not is_approved:
         runbook.check(site, order)
     for step in steps:
         progress.phase(step.does)
-        gave[step.name] = when_free(site.flow, lambda step=step: step.do(site, order, progress), progress.phase)  # type: ignore[misc]
-    return Ran(gave, time.monotonic() - begun)
+        gave[step.name] = _patiently(runbook, site, partial(step.do, site, order, progress), progress)
+    left = tuple(step.name for step in steps if step.leaves(gave[step.name]))
+    return Ran(gave, time.monotonic() - begun, left=left)
+
+
+def undo(runbook: Runbook[S, O], site: S, order: O, progress: Progress = SILENT) -> Document:
+    """Undo what was done, as soon as the claims are free. Raises CannotUndo, FlowBusy, and what an undo raises."""
+    assert runbook.undo is not None
+    return _patiently(runbook, site, partial(runbook.undo.do, site, order, progress), progress)
+
+
+def _patiently(runbook: Runbook[S, O], site: S, work: Callable[[], Done], progress: Progress) -> Done:
+    return when_free(site.flow, work, progress.phase, others=runbook.others(site))
 
 
 def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Document:

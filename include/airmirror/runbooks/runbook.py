@@ -119,6 +119,10 @@ def _always(flow: Flow) -> bool:
     return True
 
 
+def _nothing(gave: Any) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Asking(Generic[S, O]):
     """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
@@ -137,13 +141,16 @@ class Asking(Generic[S, O]):
 @dataclass(frozen=True)
 class Step(Generic[S, O]):
     """A step. It reads again what is so now and does what is left, so that it can be done again; what it returns is for the
-    outcome. ``does``: in a few words. ``apart``: it is only taken by an order that names it; ``is_offered``: in Airflow, where
-    people are asked for it after the usual steps, also by their answer."""
+    outcome. ``does``: in a few words. ``leaves``: whether something is left, by what it returned. ``is_free``: it looks, or
+    copies as every window does, so that no question covers it. ``apart``: it is only taken by an order that names it;
+    ``is_offered``: in Airflow, where people are asked for it after the usual steps, also by their answer."""
 
     name: str
     does: str
     do: Callable[[S, O, Progress], Any]
     asks: Asking[S, O] | None = None
+    leaves: Callable[[Any], bool] = _nothing
+    is_free: bool = False
     apart: bool = False
     is_offered: bool = False
 
@@ -164,11 +171,12 @@ class Undo(Generic[S, O]):
 class Runbook(Generic[S, O]):
     """A procedure. ``title``: its name in a sentence, as *fail over*; ``summary`` and ``helps``: of its commands.
 
-    ``opens``: the context in which it is looked at, carried out and undone. ``plan``: what it would mean, of the flow alone.
+    ``opens``: the context in which it is looked at, carried out and undone; ``others``: other flows whose claims it
+    takes there. ``plan``: what it would mean, of the flow alone.
     ``look``: the same of an order, as a dry run and the first question show it. ``check`` raises what refuses the order as things
     are, before either, and before the first step.
-    ``usual``: the names of the steps that an order takes when it names none, in order. ``over``: why nothing is left to do; "":
-    something is. ``reported``: steps whose results ``outcome`` takes, by their names; it is made of a run that took them all.
+    ``without``: the names of steps that an order leaves out. ``over``: why nothing is left to do; "": something is.
+    ``reported``: steps whose results ``outcome`` takes, by their names; it is made of a run that took them all.
     ``part``: the part of the flow that an order is for: an answer for one part leaves those for others as they are.
     """
 
@@ -181,14 +189,20 @@ class Runbook(Generic[S, O]):
     plan: Callable[[Opened, O, Progress], Document]
     look: Callable[[S, O, Progress], Document]
     steps: tuple[Step[S, O], ...]
-    usual: Callable[[Flow, O], Sequence[str]]
     reported: tuple[str, ...]
     outcome: Callable[[S, O, Ran], Document]
     undo: Undo[S, O] | None = None
     rehearse: Callable[[Opened, O, Progress], Document] | None = None
     check: Callable[[S, O], None] = lambda site, order: None
+    without: Callable[[Flow, O], Sequence[str]] = lambda flow, order: ()
     over: Callable[[S, O], str] = lambda site, order: ""
+    others: Callable[[S], Sequence[Flow]] = lambda site: ()
     part: Callable[[O], str] = lambda order: ""
+
+    def usual(self, flow: Flow, order: O) -> list[str]:
+        """The names of the steps that an order takes when it names none, in order."""
+        left_out = self.without(flow, order)
+        return [step.name for step in self.steps if not step.apart and step.name not in left_out]
 
     def options(self, verb: Verb) -> list[OrderOption]:
         """The options that its order has for a verb."""
@@ -197,11 +211,18 @@ class Runbook(Generic[S, O]):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run: the steps that were taken with what each has returned, and the seconds that it took. ``over``: nothing was left."""
+    """A run: the steps that were taken with what each has returned, and the seconds that it took. ``over``: why there was nothing
+    to do; ``left``: the steps that have left something."""
 
     gave: dict[str, Any]
     seconds: float
     over: str = ""
+    left: tuple[str, ...] = ()
+
+
+def worded(text: str) -> Callable[[Flow, Order], str]:
+    """The words of a question, in which ``{source}``, ``{target}`` and ``{order.…}`` are those that it is asked about."""
+    return lambda flow, order: text.format(source=flow.source.alias, target=flow.target.alias, order=order)
 
 
 def opens_flow(open_flow: OpenFlow, order: Order) -> AbstractContextManager[Opened]:

@@ -125,7 +125,7 @@ KEYS = (
             f"{runbook}.users",
             f"Who may start a {runbook} in Airflow, as users' names there. Not set: whoever may trigger `operate.…`.",
         )
-        for runbook in ("failover", "failback", "migration", "takeover")
+        for runbook in ("failover", "failback", "migration", "takeover", "handback")
     ),
     INT(
         "retention.days",

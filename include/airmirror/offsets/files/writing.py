@@ -14,7 +14,7 @@ from airmirror.offsets.files.model import Answers, PositionFile
 
 @dataclass(eq=False)
 class PositionsNotWritten(AirmirrorError):
-    """The translated file could not be written; nothing is there."""
+    """A file of positions could not be written; nothing is there."""
 
     path: str
     reason: str

@@ -16,7 +16,7 @@ from airmirror.on_airflow.dags.runbooks import PLAN, AnyRunbook, TakeStep, field
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
-from airmirror.runbooks.takeover.runbook import TAKEOVER
+from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,7 +30,7 @@ now: clear any of them. An answer counts for a day. The button *Report* of a tas
 """
 
 
-RUNBOOKS: dict[str, AnyRunbook] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER)}
+RUNBOOKS: dict[str, AnyRunbook] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)}
 
 
 @dataclass(eq=False)

@@ -15,15 +15,21 @@ from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, ReportLink, id_of, new_dag, tags
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.runbooks import AnyRunbook
 from airmirror.on_airflow.dags.schedules import fires, union
 from airmirror.on_airflow.deployment import deployment
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.runbook import FAILOVER
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.migration.runbook import MIGRATION
+from airmirror.runbooks.runbook import Order
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airmirror.flows.selection import Selection
 
-EVERYTHING, FAILOVER = "everything", "failover"
+EVERYTHING = "everything"
 LONGEST = timedelta(hours=6)
 DOC = """
 Rehearses, while everything runs, what may have to be done with **{flow}** one day: `failover` a failover to {target}, as
@@ -37,32 +43,21 @@ say when each of them runs.
 """
 
 
-class RehearseFailover(FlowOperator):
-    """A failover rehearsed; its report."""
+class Rehearse(FlowOperator):
+    """A runbook rehearsed, as an order wants it; its report."""
 
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.rehearsal import rehearse_failover
-
-        rehearse_failover(deployment(), self.flow, window_id(context), show=partial(setattr, self, "page"))
-
-
-class RehearseMigration(FlowOperator):
-    """A move group's migration rehearsed; its report."""
-
-    operator_extra_links = (ReportLink(),)
-    page: Path | None = None
-
-    def __init__(self, *, move: str, **arguments: Any) -> None:
+    def __init__(self, *, runbook: AnyRunbook, order: Order, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.move = move
+        self.runbook, self.order = runbook, order
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.rehearsal import rehearse_migration
+        from airmirror.on_airflow.tasks.runbooks import Asked, rehearse
 
-        rehearse_migration(deployment(), self.flow, self.move, window_id(context), show=partial(setattr, self, "page"))
+        asked = Asked(deployment(), self.flow, self.runbook, self.order)
+        rehearse(asked, window_id(context), partial(setattr, self, "page"))
 
 
 class ChooseRehearsals(Choose):
@@ -100,13 +95,16 @@ def rehearsal_dag(flow: Flow) -> DAG:
         description=f"{begins}: rehearses failover and migrations of {flow.name}; production is only read."[:110],
         doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
-        params=_form([FAILOVER, *moves]) if moves else None,
+        params=_form([FAILOVER.name, *moves]) if moves else None,
         is_paused_upon_creation=None if schedules else False,
     ) as dag:
-        tasks: list[FlowOperator] = [RehearseFailover(**_arguments(flow, FAILOVER))]
-        tasks += [RehearseMigration(move=move.name, **_arguments(flow, _task_of(move.name))) for move in flow.moves]
+        tasks = [Rehearse(runbook=FAILOVER, order=FailoverOrder(), **_arguments(flow, FAILOVER.name))]
+        tasks += [
+            Rehearse(runbook=MIGRATION, order=MoveOrder(move=move.name), **_arguments(flow, _task_of(move.name)))
+            for move in flow.moves
+        ]
         if moves:
-            by_key = {"failover.rehearsal.schedule": [FAILOVER], "move.rehearsal.schedule": moves}
+            by_key = {"failover.rehearsal.schedule": [FAILOVER.name], "move.rehearsal.schedule": moves}
             by_task = {task: value for key, value in schedules.items() for task in by_key[key]}
             alone = {task.task_id: (task.task_id,) for task in tasks}
             ChooseRehearsals(task_id="choose", choices=alone, schedules=by_task) >> tasks

@@ -61,14 +61,13 @@ class AskToTake(AsksPeople):
         from airmirror.on_airflow.tasks.runbooks import Asked, NothingLeft, ask, ask_undo
 
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
-        if self.before == UNDO:
-            return ask_undo(asked)
         try:
-            return ask(asked, self.before)
+            return ask_undo(asked) if self.before == UNDO else ask(asked, self.before)
         except NothingLeft as over:
-            self.log.info("%s", over)
-            self.leave()
-            raise
+            if self.before != UNDO:  # steps run after a question that was skipped, since a run leaves some out
+                self.log.info("%s", over)
+                self.leave()
+            raise AirflowSkipException(str(over)) from None
 
     def scope(self, context: Context) -> str:
         return self.runbook.part(order_of(self.runbook, context))
@@ -158,7 +157,8 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
             asked, yes = asking(step.name), step.asks.yes
             made.append(_question(runbook, flow, step.name, yes, step.asks.title))
         rule = TriggerRule.NONE_FAILED  # a run leaves steps out
-        made.append(TakeStep(task_id=step.name, asked=asked, yes=yes, trigger_rule=rule, **always))
+        covered = "" if step.is_free else asked
+        made.append(TakeStep(task_id=step.name, asked=covered, yes=yes, trigger_rule=rule, **always))
         for each in made:  # after all of them: one that is left out is done at once
             if before:
                 before >> each

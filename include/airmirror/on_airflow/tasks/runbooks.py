@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
@@ -21,7 +21,7 @@ from airmirror.on_airflow.tasks.window import opened_flow
 from airmirror.report.document import Document
 from airmirror.report.markdown import body
 from airmirror.runbooks.errors import CannotUndo, Incomplete
-from airmirror.runbooks.run import chosen, is_whole, look, rest, run
+from airmirror.runbooks.run import chosen, is_whole, look, rest, run, undo
 from airmirror.runbooks.runbook import Order, Progress, Runbook
 
 log = logging.getLogger(__name__)
@@ -57,26 +57,30 @@ class Asked:
 
 @dataclass(eq=False)
 class NothingLeft(AirmirrorError):
-    """A runbook of which nothing is left to do."""
+    """A runbook of which nothing is left to do, or to undo."""
 
     flow: str
     runbook: str
     why: str
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: nothing of its {self.runbook} is left to do: {self.why}"
+        plan = command(self.runbook, "plan", flow=self.flow)
+        return f"flow {self.flow!r}: nothing of its {self.runbook} is left: {self.why}; {plan} shows how things are"
 
 
 @dataclass(eq=False)
-class NothingToUndo(AirmirrorError):
-    """A runbook that has nothing to undo."""
+class RehearsalFailed(AirmirrorError):
+    """A failover, or the migration of a move group, that would go wrong, by its rehearsal, whose report is written. Nothing of
+    production was touched."""
 
     flow: str
     runbook: str
+    part: str
+    problems: tuple[str, ...]
 
     def __str__(self) -> str:
-        plan = command(self.runbook, "plan", flow=self.flow)
-        return f"flow {self.flow!r}: there is nothing of a {self.runbook} to undo; {plan} shows how things are"
+        what = f"{self.runbook} of {self.part!r}" if self.part else self.runbook
+        return f"flow {self.flow!r}: a {what} would go wrong now; the report says more\n{listed(self.problems)}"
 
 
 def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
@@ -91,9 +95,23 @@ def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Sho
         with asked.opened() as site:
             is_undo = verb == "undo"
             made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
-    keep_document(asked.deployment, f"plans/{runbook.name}", asked.flow, run_id, made, show)
+    keep_document(asked.deployment, f"{runbook.name}-plans", asked.flow, run_id, made, show)
     log_findings(each for each in made.findings if each.level != "ok")
     log.info("%s", made.headline)
+
+
+def rehearse(asked: Asked, run_id: str, show: Show) -> None:
+    """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
+    runbook, part = asked.runbook, asked.runbook.part(asked.order)
+    assert runbook.rehearse is not None
+    with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
+        made = runbook.rehearse(opened, asked.order, PROGRESS)
+    kind = "-".join(filter(None, (runbook.name, part, "rehearsals")))
+    keep_document(asked.deployment, kind, asked.flow, run_id, made, show)
+    log.info("%s", made.headline)
+    if not made.is_good:
+        problems = tuple(row["problem"] for row in made.rows("problems"))
+        raise RehearsalFailed(asked.flow, runbook.name, part, problems)
 
 
 def ask(asked: Asked, step: str) -> Question:
@@ -118,16 +136,19 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
     """Take a step; after the last one write the report, whose page ``show`` hears of. ``named``: the steps that the form wants,
     none: the usual ones; ``begun``: when it was approved, in epoch seconds.
 
-    Raises what the step raises, and after the report Incomplete.
+    Raises what the step raises; Incomplete after the report, or after the last one that was named, where something is left.
     """
     runbook, order = asked.runbook, asked.order
     with asked.opened() as site:
-        if step not in steps_of(runbook, site.flow, order, named):
+        steps = steps_of(runbook, site.flow, order, named)
+        if step not in steps:
             log.info("The run does not take this step.")
             return
         is_last = not named and step == chosen(runbook, site.flow, order)[-1].name
         only = rest(runbook, site.flow, order, step) if is_last else [step]
-        ran = run(runbook, site, order, only, PROGRESS)
+        ran = run(runbook, site, order, only, PROGRESS, is_approved=True)
+        if named and ran.left and step == steps[-1]:
+            raise Incomplete(asked.flow, f"its step {step!r} has left something; the log of its task says what")
         if not is_last or not is_whole(runbook, site.flow, order, ran):
             return
         made = runbook.outcome(site, order, replace(ran, seconds=time.time() - begun))
@@ -138,7 +159,7 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
                 log.info("Start applications of %s with %s.", row["on_the_source"], row["on_the_target"])
     log.info("%s", made.headline)
     if not made.is_good:
-        raise Incomplete(asked.flow, made.headline)
+        raise Incomplete(asked.flow, f"{made.headline} The report says what; applications may be started all the same.")
 
 
 def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collection[str]) -> list[str]:
@@ -150,29 +171,24 @@ def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collec
 
 
 def ask_undo(asked: Asked) -> Question:
-    """Return the question: what an undo would do now. Raises CannotUndo, NothingToUndo."""
+    """Return the question: what an undo would do now. Raises CannotUndo, NothingLeft."""
     runbook = asked.runbook
     assert runbook.undo is not None
     with asked.opened() as site:
         found = _undo_of(asked, site)
     if not found.is_good:
         way_out = command(runbook.name, "plan", flow=asked.flow)
-        raise CannotUndo(asked.flow, runbook.name, way_out, tuple(each.evidence for each in found.findings))
+        raise CannotUndo(asked.flow, tuple(each.evidence for each in found.findings), runbook.name, way_out)
     if not any(each.rows for each in found.sections):
-        raise NothingToUndo(asked.flow, runbook.name)
+        raise NothingLeft(asked.flow, runbook.name, "there is nothing to undo")
     subject = f"{asked.flow}: take the {runbook.name} back? {found.headline}"
     return Question(subject, body(replace(found, reason=asked.order.reason), runbook.undo.text))
 
 
 def take_back(asked: Asked) -> None:
     """Undo what was done, as soon as the flow is free. Raises CannotUndo, GroupsActive, FlowBusy."""
-    from airmirror.flows.claims import when_free
-
-    undo = asked.runbook.undo
-    assert undo is not None
     with asked.opened() as site:
-        found = when_free(site.flow, lambda: undo.do(site, asked.order, PROGRESS), phase)
-    log.info("%s", found.headline)
+        log.info("%s", undo(asked.runbook, site, asked.order, PROGRESS).headline)
 
 
 def _undo_of(asked: Asked, site: Any) -> Document:

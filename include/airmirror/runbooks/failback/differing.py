@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.closing import overtaking
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import CLAIMS, claim_name
 from airmirror.windows import resetting
@@ -28,14 +29,12 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class ReturnDiffers(AirmirrorError):
+class ReturnDiffers(RunbookError):
     """Records that were replicated or returned, and differ between both sides: the flow stays closed."""
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r} stays closed: not all is equal on both sides; {accepting(self.flow)}\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        return f"it stays closed: not all is equal on both sides; {accepting(self.flow)}"
 
 
 def accepting(flow: str) -> str:

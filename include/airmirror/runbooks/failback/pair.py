@@ -62,6 +62,11 @@ class Pair:
         return self.forward.flow
 
     @property
+    def others(self) -> list[Flow]:
+        """The flow in the opposite direction, where one is enabled."""
+        return [] if self.back is None else [self.back.flow]
+
+    @property
     def reverse(self) -> Opened:
         """The flow in the opposite direction. Raises NoWayBack."""
         if self.back is None:

@@ -152,12 +152,13 @@ def rescue(
     return chosen, failback_plan(opened)
 
 
-def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
-    """The same as a step; each partition is told, and what is left."""
+def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> int:
+    """The same as a step; each partition is told, and what is left: how many records."""
     chosen, after = rescue(pair.forward, order, progress.phase)
     for each in chosen:
         progress.line(f"{each.row.name}: {counted(each.row.never.records, 'record')} copied to {each.into}")
     progress.line(after.headline if after.never else "nothing is left to rescue")
+    return after.never
 
 
 def _rescue(what: ToRescue, order: FailbackOrder, source: Routes, granted: GrantedClaim, number: int) -> None:

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.closing import commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -44,44 +45,38 @@ MIXED = "is an aggregate: what applications have written can't be distinguished 
 
 
 @dataclass(eq=False)
-class ReturnRefused(AirmirrorError):
+class ReturnRefused(RunbookError):
     """A return that can't begin; nothing was changed."""
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: nothing returns to its source yet\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
 
 
 @dataclass(eq=False)
-class NeverCrossed(AirmirrorError):
+class NeverCrossed(RunbookError):
     """Records of the source that are not on the target, and would stay behind: neither rescued, nor left on purpose."""
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=self.flow)
         undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r}: records of its source are not replicated; {rescue} copies them to the target (where "
-            f"records return already, {undo} goes before it); or leave them where they are, on the source alone, with --leave\n"
-            f"{listed(self.reasons)}"
+            f"records of its source are not replicated; {rescue} copies them to the target (where records return already, "
+            f"{undo} goes before it); or leave them where they are, on the source alone, with --leave"
         )
 
 
 @dataclass(eq=False)
-class ReturnNotDrained(AirmirrorError):
+class ReturnNotDrained(RunbookError):
     """Remote topics that were written to since the last window that copied them back; nothing was closed."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: not all has returned; stop its applications, and do this again\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return f"not all has returned; stop the applications on its target, then do what is left: {again}"
 
 
 def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
@@ -259,7 +254,7 @@ def _planned(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, Top
     around = guard(reverse)
     planned = plan_topics(replace(reverse, flow=flow), around, closed_too=True)
     if refused := [str(each) for each in planned.refused if each.topic in names]:
-        raise ReturnRefused(reverse.flow.name, tuple(refused))
+        raise ReturnRefused(reverse.flow.opposite, tuple(refused))
     into = set(names.values())
     return around, replace(
         planned,
@@ -283,4 +278,4 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
         guard(reverse)
     report = sync_topics(reverse.flow, tell, planned)
     if report.errors:
-        raise ReturnRefused(reverse.flow.name, tuple(map(str, report.errors)))
+        raise ReturnRefused(reverse.flow.opposite, tuple(map(str, report.errors)))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.runbook import Asking, OpenFlow, Order, Runbook, Step, Undo, later
+from airmirror.runbooks.runbook import Asking, OpenFlow, Order, Runbook, Step, Undo, later, worded
 
 if TYPE_CHECKING:
-    from airmirror.config import Flow
     from airmirror.runbooks.failback.pair import Pair
 
 
@@ -23,21 +22,9 @@ def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
         yield Pair(forward, reverse)
 
 
-def _usual(flow: Flow, order: FailbackOrder) -> Sequence[str]:
-    return ("return", "drain", "close", "move_groups", "open")
-
-
-def _asks_rescue(flow: Flow, order: FailbackOrder) -> str:
-    return f"**Approve to copy these records to topics of their own on {flow.target.alias}**; nothing else is written."
-
-
-def _asks_return(flow: Flow, order: FailbackOrder) -> str:
-    return "**Approve to let records return**; applications keep running, and you are asked again before they switch."
-
-
-def _asks_switch(flow: Flow, order: FailbackOrder) -> str:
-    return "**Approve, then stop the applications on the target**: no application may write there any more."
-
+RESCUE = "**Approve to copy these records to topics of their own on {target}**; nothing else is written."
+RETURN = "**Approve to let records return**; applications keep running, and you are asked again before they switch."
+SWITCH = "**Approve, then stop the applications on the target**: no application may write there any more."
 
 FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     name="failback",
@@ -62,26 +49,28 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
             "rescue",
             "rescuing what was not replicated",
             later("failback.rescue:rescue_step"),
-            Asking("Rescue them", _asks_rescue, later("failback.shown:to_be_rescued")),
+            Asking("Rescue them", worded(RESCUE), later("failback.shown:to_be_rescued")),
+            leaves=bool,
             apart=True,
         ),
         Step(
             "return",
             "letting records return",
             later("failback.steps:return_step"),
-            Asking("Let records return", _asks_return),
+            Asking("Let records return", worded(RETURN)),
         ),
         Step(
             "drain",
             "draining what returns",
             later("failback.steps:drain_step"),
-            Asking("Switch back", _asks_switch, later("failback.shown:left_to_return")),
+            Asking("Switch back", worded(SWITCH), later("failback.shown:left_to_return")),
         ),
         Step("close", "closing the return", later("failback.steps:close_step")),
-        Step("move_groups", "moving consumer groups", later("failback.steps:move_step")),
+        Step(
+            "move_groups", "moving consumer groups", later("failback.steps:move_step"), leaves=later("moving:are_left")
+        ),
         Step("open", "opening the flow again", later("failback.steps:open_step")),
     ),
-    usual=_usual,
     reported=("move_groups", "open"),
     outcome=later("failback.shown:ended"),
     undo=Undo(
@@ -94,4 +83,5 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
         do=later("failback.undo:undo"),
     ),
     over=later("failback.steps:nothing_left"),
+    others=lambda pair: pair.others,
 )

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.closing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import await_quiet, prove_past
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import differing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, claim_name
@@ -35,17 +36,15 @@ from airmirror.wire.owners import Owner, named
 
 
 @dataclass(eq=False)
-class GroupsNotBack(AirmirrorError):
+class GroupsNotBack(RunbookError):
     """Groups whose position on the source is not exact, or differs from the one that was written."""
 
-    flow: str
-    groups: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups would not resume at the very next record, so that its return was not finished; {shown} "
-            f"shows them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
+            f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; leave "
+            "them out with groups.exclude, or add --inexact"
         )
 
 

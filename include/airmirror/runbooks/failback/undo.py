@@ -61,7 +61,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
             finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow)
-            raise CannotUndo(found.flow, "failback", f"finish it: {finish}", found.reasons)
+            raise CannotUndo(found.flow, found.reasons, "failback", f"finish it: {finish}")
         progress.phase(f"putting {len(found.groups)} positions of groups back")
         put_back(SegmentWriter.of(granted), found.groups)
         give_up(closed, granted, found.topics, order.topics, by=order.by, reason=order.reason)

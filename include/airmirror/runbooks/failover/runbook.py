@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failover.order import FailoverOrder
@@ -11,13 +10,6 @@ from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, opens
 if TYPE_CHECKING:
     from airmirror.config import Flow
     from airmirror.flows.prepare import Opened
-
-PLANNED = ("drain", "close", "move_groups")
-DISASTER = ("close", "judge", "move_groups")
-
-
-def _usual(flow: Flow, order: FailoverOrder) -> Sequence[str]:
-    return PLANNED if order.way == "planned" else DISASTER
 
 
 def _asks(flow: Flow, order: FailoverOrder) -> str:
@@ -47,10 +39,11 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     steps=(
         Step("drain", "draining the source", later("failover.steps:drain_step"), Asking("Fail over", _asks)),
         Step("close", "closing the flow", later("failover.steps:close_step")),
-        Step("judge", "judging what is committed", later("failover.steps:judge_step")),
-        Step("move_groups", "moving consumer groups", later("failover.steps:move_step")),
+        Step("judge", "judging what is committed", later("failover.steps:judge_step"), leaves=bool),
+        Step(
+            "move_groups", "moving consumer groups", later("failover.steps:move_step"), leaves=later("moving:are_left")
+        ),
     ),
-    usual=_usual,
     reported=("judge", "move_groups"),
     outcome=later("failover.shown:ended"),
     undo=Undo(
@@ -60,6 +53,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
         look=later("failover.undo:look"),
         do=later("failover.undo:undo"),
     ),
-    rehearse=later("rehearsal.report:rehearsed"),
+    rehearse=later("rehearsal.rehearse:rehearsed"),
     check=later("failover.steps:check_way"),
+    without=lambda flow, order: ("judge",) if order.way == "planned" else ("drain",),
 )

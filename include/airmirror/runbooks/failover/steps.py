@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.closing import close, owners_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
 from airmirror.offsets.translation import Reason
 from airmirror.runbooks.draining import NotDrained, await_quiet, drain, undrained
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
@@ -55,17 +56,15 @@ class SourceGone(AirmirrorError):
 
 
 @dataclass(eq=False)
-class GroupsNotExact(AirmirrorError):
+class GroupsNotExact(RunbookError):
     """Groups that would not resume at the very next record. Nothing was closed."""
 
-    flow: str
-    groups: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups would not resume at the very next record, so that nothing was closed; {shown} shows "
-            f"them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
+            f"groups would not resume at the very next record, so that nothing was closed; {shown} shows them; leave them out "
+            "with groups.exclude, or add --inexact"
         )
 
 
@@ -84,19 +83,16 @@ class CloseFirst(AirmirrorError):
 
 
 @dataclass(eq=False)
-class WrittenWhileClosing(AirmirrorError):
+class WrittenWhileClosing(RunbookError):
     """Records of the source that a planned failover has not replicated: written while the flow was closed, or since."""
 
-    flow: str
-    partitions: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
         words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
         return (
-            f"flow {self.flow!r} is closed, and its source was written to while it was closed or since: stop who writes there, "
-            f"undo it, and do this again: {undo}; or leave them there, and fail over: {command(*words, flow=self.flow)}\n"
-            f"{listed(self.partitions)}"
+            "it is closed, and its source was written to while it was closed or since: stop who writes there, undo it, and do "
+            f"this again: {undo}; or leave them there, and fail over: {command(*words, flow=self.flow)}"
         )
 
 

@@ -62,7 +62,7 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
         if found.reasons:
             opening = command("flow", "open", "--reason", "…", "--yes", flow=found.flow)
             way_out = f"{opening} opens the flow alone, and leaves groups where they are"
-            raise CannotUndo(found.flow, "failover", way_out, found.reasons)
+            raise CannotUndo(found.flow, found.reasons, "failover", way_out)
         tell(f"putting {len(found.groups)} positions of groups back")
         put_back(SegmentWriter.of(granted), found.groups)
         if found.is_closed:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.groups import committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics
 from airmirror.naming import TopicFilter
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.moving import chosen_names
 from airmirror.windows.mirror import Mirror
 
@@ -35,16 +36,23 @@ class NoSuchMove(AirmirrorError):
 
 
 @dataclass(eq=False)
-class NotMovable(AirmirrorError):
+class MoveRefused(RunbookError):
+    """A step of a migration that is not taken of a move group as things are."""
+
+    move: str
+
+    def run(self, *words: str) -> str:
+        """The command that carries the migration out, or without ``--yes`` shows how far it is."""
+        return command("migration", "run", "--move", self.move, *words, "--reason", "…", flow=self.flow)
+
+
+@dataclass(eq=False)
+class NotMovable(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 
-    flow: str
-    move: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        shown = command("topics", flow=self.flow)
-        return f"flow {self.flow!r}: move group {self.move!r} can't move; {shown} says more\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        return f"move group {self.move!r} can't move; {command('topics', flow=self.flow)} says more"
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def chosen_move(opened: Opened, name: str) -> Move:
     refused = [str(each) for each in planned.refused if patterns.matches(each.topic)]
     if refused or not names:
         reasons = refused or [f"the flow replicates none of {', '.join(chosen.topics)}"]
-        raise NotMovable(flow.name, name, tuple(reasons))
+        raise NotMovable(flow.name, tuple(reasons), name)
     followed = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
         there = sorted(list_groups(source))

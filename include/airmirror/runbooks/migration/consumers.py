@@ -18,14 +18,15 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.config import Cluster
-from airmirror.errors import AirmirrorError, command, counted, listed, named
+from airmirror.errors import command, counted, named
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.groups import plan, settled
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_of, positions_on_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import prove_past
-from airmirror.runbooks.migration.chosen import PURPOSE, Move, session
+from airmirror.runbooks.errors import RunbookError
+from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.moving import Moves, OnTarget, SegmentWriter, move_groups, moved, not_exact, switched, unclaimed
 from airmirror.windows.mirror import Mirror
@@ -38,53 +39,45 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class GroupsHaveMembers(AirmirrorError):
+class GroupsHaveMembers(RunbookError):
     """Consumers that are still in groups that are to be switched; none of these groups was moved."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
     cluster: str
     seconds: float
-    members: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         return (
-            f"flow {self.flow!r}: consumers on {self.cluster!r} are still in groups that are to be switched, after "
-            f"{self.seconds:.0f} s. Stop all of a group's members, then do this again: no group is rolled over member by "
-            f"member\n{listed(self.members)}"
+            f"consumers on {self.cluster!r} are still in groups that are to be switched, after {self.seconds:.0f} s. Stop all of "
+            "a group's members, then do this again: no group is rolled over member by member"
         )
 
 
 @dataclass(eq=False)
-class GroupsNotReady(AirmirrorError):
+class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
-    flow: str
-    move: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"flow {self.flow!r}: groups of move group {self.move!r} would not resume at the very next record; {shown} shows "
-            f"them; name those that move in {self.flow}.move.{self.move}.groups\n{listed(self.reasons)}"
+            f"groups of move group {self.move!r} would not resume at the very next record; {shown} shows them; name those that "
+            f"move in {self.flow}.move.{self.move}.groups"
         )
 
 
 @dataclass(eq=False)
-class GroupsNotMoved(AirmirrorError):
+class GroupsNotMoved(MoveRefused):
     """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: the target does not have all positions as they were written\n{listed(self.reasons)}"
-        )
+    @property
+    def what(self) -> str:
+        again = self.run("--step", "switch_consumers", "--yes")
+        return f"the target does not have all positions as they were written; {again} does what is left"
 
 
 @dataclass(frozen=True)
@@ -151,10 +144,10 @@ def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> G
         wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
-        raise GroupsNotMoved(opened.flow.name, tuple(wrong))
+        raise GroupsNotMoved(opened.flow.name, tuple(wrong), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
     if left := unswitched(opened, move, order):  # as the marker of a transaction shows that held its offsets
-        raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left))
+        raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left), move.name)
     return found
 
 
@@ -199,7 +192,7 @@ def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], secon
                 return
             if time.monotonic() - begun > seconds:
                 members = tuple(members_in_words(cluster, active))
-                raise GroupsHaveMembers(opened.flow.name, cluster.alias, seconds, members)
+                raise GroupsHaveMembers(opened.flow.name, members, cluster.alias, seconds)
             tell(f"waiting until {named(active)} have no members on {cluster.alias}")
             time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has gone
 
@@ -280,7 +273,7 @@ def _is_early(row: GroupPosition) -> bool:
 def _ready(opened: Opened, move: Move, found: GroupChecks) -> GroupChecks:
     """The same. Raises GroupsNotReady where a group would not resume at the very next record."""
     if wrong := (*found.reasons, *found.early):
-        raise GroupsNotReady(opened.flow.name, move.name, wrong)
+        raise GroupsNotReady(opened.flow.name, wrong, move.name)
     return found
 
 

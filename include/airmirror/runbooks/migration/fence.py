@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls, writable_topics
 from airmirror.clusters.admin.client import Admin, connect
 from airmirror.clusters.protocol.described import acl_bindings
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.prepare import Opened
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.chosen import Move, session
 from airmirror.runbooks.migration.moving import covers, principals_of
 from airmirror.runbooks.migration.order import MoveOrder
@@ -29,17 +30,16 @@ _WRITE = frozenset({"WRITE", "ALL"})
 
 
 @dataclass(eq=False)
-class FenceRefused(AirmirrorError):
+class FenceRefused(RunbookError):
     """A fence that a cluster does not let this user put up or take down, or that would keep no producer out."""
 
-    flow: str
     cluster: str
-    reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         return (
-            f"flow {self.flow!r}: the fence on {self.cluster!r} could not be changed; if you can stop every producer "
-            f"yourself, set move.fence = none\n{listed(self.reasons)}"
+            f"the fence on {self.cluster!r} could not be changed; if you can stop every producer yourself, set "
+            "move.fence = none"
         )
 
 
@@ -126,7 +126,7 @@ def _wanted(mirror: Mirror, admin: Admin, move: Move) -> list[tuple[str, str]]:
         f"{topic}: no ACL allows anything there; a first one, which denies, would shut out readers" for topic in bare
     ]
     if wrong:
-        raise FenceRefused(flow.name, flow.source.alias, tuple(wrong))
+        raise FenceRefused(flow.name, tuple(wrong), flow.source.alias)
     wanted = [(topic, who) for topic in move.names for who in whom]
     return [each for each in wanted if each in ours or _denial(*each) not in there]
 
@@ -146,7 +146,7 @@ def _denial(topic: str, principal: str) -> Acl:
 
 def _raise_refused(opened: Opened, reasons: Sequence[str]) -> None:
     if reasons:
-        raise FenceRefused(opened.flow.name, opened.flow.source.alias, tuple(reasons))
+        raise FenceRefused(opened.flow.name, tuple(reasons), opened.flow.source.alias)
 
 
 def _check_own_right(admin: Admin, flow: str, move: Move, way_out: str) -> None:
@@ -158,5 +158,5 @@ def _check_own_right(admin: Admin, flow: str, move: Move, way_out: str) -> None:
     while time.monotonic() < until:
         if denied := sorted(move.names.keys() - writable_topics(admin, tuple(move.names))):
             reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
-            raise FenceRefused(flow, admin.cluster.alias, tuple(reasons))
+            raise FenceRefused(flow, tuple(reasons), admin.cluster.alias)
         time.sleep(KNOWN_SECONDS / 10)  # nothing tells when a broker has heard of an ACL

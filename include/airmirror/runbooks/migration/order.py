@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from airmirror.runbooks.runbook import Order, option
 
@@ -11,12 +11,6 @@ if TYPE_CHECKING:
     from airmirror.config import Flow
 
 MoveStep = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
-STEPS: tuple[MoveStep, ...] = get_args(MoveStep)
-
-
-def usual(*, reverse: bool) -> tuple[MoveStep, ...]:
-    """The steps that one after the other move a move group, with or without a flow back; ``finish`` comes days later."""
-    return tuple(step for step in STEPS[:-1] if step != "reverse" or reverse)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,15 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.closing import close, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.draining import NotDrained, await_quiet, prove_past, undrained
 from airmirror.runbooks.migration import fence
-from airmirror.runbooks.migration.chosen import PURPOSE, Move, session
+from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.consumers import await_empty, unswitched
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import way_back, written_on_source
@@ -28,48 +27,34 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class ConsumersNotSwitched(AirmirrorError):
+class ConsumersNotSwitched(MoveRefused):
     """Producers that are to be switched before their consumers: these would read nothing new."""
 
-    flow: str
-    move: str
-    positions: tuple[str, ...]
-
-    def __str__(self) -> str:
-        words = ("migration", "run", "--move", self.move, "--step", "switch_consumers", "--reason", "…", "--yes")
-        return (
-            f"flow {self.flow!r}: consumers of move group {self.move!r} are not switched, or have read on on the source since: "
-            f"{command(*words, flow=self.flow)}\n{listed(self.positions)}"
-        )
+    @property
+    def what(self) -> str:
+        switch = self.run("--step", "switch_consumers", "--yes")
+        return f"consumers of move group {self.move!r} are not switched, or have read on on the source since: {switch}"
 
 
 @dataclass(eq=False)
-class MoveNotFinished(AirmirrorError):
+class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
-    transient: ClassVar[bool] = False
-
-    flow: str
-    move: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: move group {self.move!r} can't be finished yet\n{listed(self.reasons)}"
+    @property
+    def what(self) -> str:
+        return f"move group {self.move!r} can't be finished yet; {self.run()} shows how far it is"
 
 
 @dataclass(eq=False)
-class WrittenSinceClosed(AirmirrorError):
+class WrittenSinceClosed(MoveRefused):
     """Records that were written to the source after its topics were closed: not replicated, and no window copies them."""
 
-    flow: str
-    move: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         plan = command("failback", "plan", flow=self.flow)
         return (
-            f"flow {self.flow!r}: topics of move group {self.move!r} were written to on the source after they were closed; "
-            f"{plan} shows what did not cross\n{listed(self.reasons)}"
+            f"topics of move group {self.move!r} were written to on the source after they were closed; {plan} shows what is not "
+            "replicated"
         )
 
 
@@ -118,14 +103,14 @@ def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> 
 def _check_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
     """Raise ConsumersNotSwitched, or GroupsHaveMembers where they are on the source."""
     if left := unswitched(opened, move, order):
-        raise ConsumersNotSwitched(opened.flow.name, move.name, tuple(left))
+        raise ConsumersNotSwitched(opened.flow.name, tuple(left), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)
 
 
 def check_silence(opened: Opened, move: Move) -> None:
     """Raise WrittenSinceClosed where the source holds more than what was copied."""
     if left := written_on_source(opened, move.names):
-        raise WrittenSinceClosed(opened.flow.name, move.name, tuple(left))
+        raise WrittenSinceClosed(opened.flow.name, tuple(left), move.name)
 
 
 def unfinished(opened: Opened, move: Move) -> list[str]:
@@ -147,7 +132,7 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
     """
     flow = opened.flow
     if reasons := unfinished(opened, move):
-        raise MoveNotFinished(flow.name, move.name, tuple(reasons))
+        raise MoveNotFinished(flow.name, tuple(reasons), move.name)
     await_empty(opened, flow.source, move.groups, 0.0, tell)
     with session(opened) as mirror:
         with unclaimed(mirror, order.window) as pen:

@@ -7,20 +7,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command
-from airmirror.flows.audit import Audited
+from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Document
 from airmirror.runbooks.failover.groups import points_of
 from airmirror.runbooks.failover.plan import unreachable
 from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.producers import is_closed
-from airmirror.runbooks.rehearsal.clock import Clock, TimedStep
-from airmirror.runbooks.rehearsal.positions import Proof, prove
+from airmirror.runbooks.rehearsal.clock import Clock
+from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
+from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
+from airmirror.runbooks.runbook import Progress
 
 Tell = Callable[[str], None]
 
@@ -37,18 +39,30 @@ class MoveOver(AirmirrorError):
         return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows its state"
 
 
-@dataclass(frozen=True)
-class MoveRehearsal:
-    """The outcome of a rehearsal that ended at ``ended_ms`` (epoch milliseconds). ``reasons``: what would keep a step from being
-    taken; ``proofs``: groups where they would go on now; ``compared``: the newest records of its topics."""
+@dataclass(frozen=True, kw_only=True)
+class MoveRehearsal(Rehearsal):
+    """The migration of a move group rehearsed."""
 
-    flow: str
     move: Move
-    ended_ms: int
-    steps: tuple[TimedStep, ...]
-    reasons: tuple[str, ...]
-    proofs: tuple[Proof, ...]
-    compared: tuple[Audited, ...]
+
+    @property
+    def headline(self) -> str:
+        """The whole rehearsal in a sentence or two."""
+        return (
+            f"{self.flow}: {self.move.name} rehearsed in {self.seconds:.0f} s: {counted(len(self.move.names), 'topic')}, "
+            f"{counted(self.records, 'record')} equal on both sides, {self.exact}"
+        )
+
+
+def rehearsed(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
+    """Rehearse a migration; the document of it. Raises what ``rehearse_move`` does."""
+    return shown(rehearse_move(opened, order.move, progress.phase))
+
+
+def shown(made: MoveRehearsal) -> Document:
+    """The document of a rehearsed migration."""
+    about = f"{made.flow}: rehearsal of the migration of {made.move.name}"
+    return made.document("migration rehearsal", about, {"move": made.move.name, "topics": sorted(made.move.names)})
 
 
 def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) -> MoveRehearsal:
@@ -78,7 +92,7 @@ def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) ->
         move=move,
         ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
-        reasons=(*reasons, *(f"{each} is not there yet" for each in missing)),
+        problems=(*reasons, *(f"{each} is not there yet" for each in missing), *found_wrong(compared, proofs)),
         proofs=tuple(proofs),
         compared=tuple(compared),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import counted
+from airmirror.errors import command, counted
 from airmirror.flows.closing import overtaking, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
@@ -31,16 +31,26 @@ from airmirror.windows.mirror import caught_up_opposite
 Tell = Callable[[str], None]
 
 
-def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    """Look at all that could keep the flow back from beginning, make what it needs, and yield what it will do; nothing is copied
-    back before producers are switched. Raises NoWayBack, ReturnRefused, FlowBusy, or a cluster's error."""
+def prepare(
+    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell, *, is_switched: bool
+) -> Iterator[str]:
+    """Look at all that could keep the flow back from beginning, make what it needs, and yield when it begins: not before
+    producers are switched (``is_switched``). Raises NoWayBack, ReturnRefused, FlowBusy, or a cluster's error."""
     pair = Pair(opened, reverse)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, check(opened, reverse, move, order), tell)
-    source, target = opened.flow.source.alias, opened.flow.target.alias
-    begins = f"{pair.reverse.flow.name} begins with the first record that producers write on {target}"
-    yield f"{counted(len(move.names), 'topic')} can return: when producers are switched, {begins}"
-    yield f"until then nothing is copied back; keep windows of {pair.reverse.flow.name} running: {source} stays usable by them"
+    source, target, name = opened.flow.source.alias, opened.flow.target.alias, pair.reverse.flow.name
+    topics = f"{counted(len(move.names), 'topic')} can return"
+    if is_switched:
+        yield topics
+        return
+    when = f"when producers are switched, {name} begins with the first record that producers write on {target}"
+    if not order.goes_back(opened.flow):
+        words = ("migration", "run", "--move", move.name, "--step", "reverse", "--reason", "…", "--yes")
+        again = command(*words, flow=opened.flow.name)
+        when = f"{name} begins when producers are switched with --reverse, or once they are: {again}"
+    yield f"{topics}: {when}"
+    yield f"until then nothing is copied back; keep windows of {name} running: {source} stays usable by them"
 
 
 def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failback.runbook import opens_pair
-from airmirror.runbooks.migration.order import MoveOrder, usual
-from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later
+from airmirror.runbooks.migration.order import MoveOrder
+from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, worded
 
 if TYPE_CHECKING:
     from airmirror.config import Flow
     from airmirror.runbooks.failback.pair import Pair
 
 
-def _usual(flow: Flow, order: MoveOrder) -> Sequence[str]:
-    return usual(reverse=order.goes_back(flow))
-
-
 def _copies_acls(flow: Flow) -> bool:
     return flow.settings.sync_topic_acls_mode == "migrate"
 
 
-def _every(flow: Flow) -> bool:
-    return True
-
-
-def _asks(step: str, title: str, text: str, of: Callable[[Flow], bool] = _every) -> Asking[Pair, MoveOrder]:
-    def told(flow: Flow, order: MoveOrder) -> str:
-        return text.format(source=flow.source.alias, target=flow.target.alias)
-
-    return Asking("Do it", told, later("migration.shown:before", step), of, title)
+def _asks(
+    step: str, title: str, text: str, of: Callable[[Flow], bool] = lambda flow: True
+) -> Asking[Pair, MoveOrder]:
+    return Asking("Do it", worded(text), later("migration.shown:before", step), of, title)
 
 
 MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
@@ -62,7 +53,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
                 _copies_acls,
             ),
         ),
-        Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups")),
+        Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups"), is_free=True),
         Step(
             "switch_consumers",
             "switching consumers",
@@ -99,7 +90,6 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             is_offered=True,
         ),
     ),
-    usual=_usual,
     reported=("switch_producers",),
     outcome=later("migration.shown:ended"),
     undo=Undo(
@@ -111,6 +101,8 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         look=later("migration.undo:look"),
         do=later("migration.undo:undo"),
     ),
-    rehearse=later("migration.rehearsal_report:rehearsed"),
+    rehearse=later("migration.rehearsal:rehearsed"),
+    without=lambda flow, order: () if order.goes_back(flow) else ("reverse",),
     part=lambda order: order.move,
+    others=lambda pair: pair.others,
 )

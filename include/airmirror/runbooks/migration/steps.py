@@ -86,10 +86,11 @@ def _switch_consumers(work: StepWork) -> Iterator[str]:
 
 
 def _reverse(work: StepWork) -> Iterator[str]:
-    yield from prepare_back(work.opened, work.reverse, work.move, work.order, work.tell)
-    if is_closed(work.opened, work.move):
-        check_standing(work.opened, work.move)
-        yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
+    opened, move, is_switched = work.opened, work.move, is_closed(work.opened, work.move)
+    yield from prepare_back(opened, work.reverse, move, work.order, work.tell, is_switched=is_switched)
+    if is_switched:
+        check_standing(opened, move)
+        yield from begin(opened, work.reverse, move, work.order, work.tell)
 
 
 def _switch_producers(work: StepWork) -> Iterator[str]:

@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:
     back = command("failback", "plan", flow=flow)
     way_out = f"where producers have written on the target already, {back} shows how to fail back"
-    return CannotUndo(flow, f"migration of {move!r}", way_out, tuple(reasons))
+    return CannotUndo(flow, tuple(reasons), f"migration of {move!r}", way_out)
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from airmirror.errors import AirmirrorError, command
-from airmirror.flows.audit import Audited
+from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Document, Section
 from airmirror.runbooks.failover.alone import NotJudged, judged
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreachable
-from airmirror.runbooks.rehearsal.clock import Clock, TimedStep
-from airmirror.runbooks.rehearsal.positions import Proof, prove
+from airmirror.runbooks.failover.shown import headline
+from airmirror.runbooks.rehearsal.clock import Clock
+from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.records import compare_newest
+from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
+from airmirror.runbooks.runbook import Order, Progress
 from airmirror.windows.fence import flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 
@@ -40,24 +43,57 @@ class RehearsalNeedsSource(AirmirrorError):
         )
 
 
-@dataclass(frozen=True)
-class Rehearsal:
-    """The outcome of a rehearsal that ended at ``ended_ms`` (epoch milliseconds).
+@dataclass(frozen=True, kw_only=True)
+class FailoverRehearsal(Rehearsal):
+    """A failover rehearsed. ``slots``: the transactional ids that each claim of a failover fences; ``quiet_ms``: how long a
+    planned one waits at least."""
 
-    ``slots``: the transactional ids that each claim of a failover fences; ``quiet_ms``: how long a planned one waits at least.
-    """
-
-    ended_ms: int
-    steps: tuple[TimedStep, ...]
     plan: FailoverPlan
     not_judged: tuple[NotJudged, ...]
-    compared: tuple[Audited, ...]
-    proofs: tuple[Proof, ...]
     slots: int
     quiet_ms: int
 
+    @property
+    def seconds(self) -> float:
+        """The time that the steps of a failover took."""
+        return sum(step.seconds for step in self.steps if step.is_failover)
 
-def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
+    @property
+    def holds(self) -> str:
+        """The steps that this time is of, and what a failover does besides."""
+        names = ", ".join(step.name for step in self.steps if step.is_failover)
+        return (
+            f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
+            f"{counted(self.slots, 'transactional id')}, the closing record, and the positions of groups; and that a planned "
+            f"failover waits until no application has written for {self.quiet_ms / 1000:g} s (failover.quiet.ms), and copies the "
+            "rest."
+        )
+
+    @property
+    def headline(self) -> str:
+        """The whole rehearsal in two sentences."""
+        differing = sum(1 for each in self.compared if each.error)
+        whole = f"0 of {self.records:,} records missing"
+        if differing:
+            whole = f"{counted(differing, 'partition')} not whole ({self.records:,} records are)"
+        return (
+            f"{self.flow} rehearsed: failed over in {self.seconds:.0f} s, {whole}, {self.exact} {headline(self.plan)}"
+        )
+
+
+def rehearsed(opened: Opened, order: Order, progress: Progress) -> Document:
+    """Rehearse a failover; the document of it. Raises what ``rehearse`` does."""
+    return shown(rehearse(opened, progress.phase))
+
+
+def shown(made: FailoverRehearsal) -> Document:
+    """The document of a rehearsed failover."""
+    not_proven = Section("not_proven", [asdict(each) for each in made.not_judged], "Committed, not proven")
+    about, asked = f"Rehearsal of a failover of {made.flow}", {"seconds_are_of": made.holds}
+    return made.document("failover rehearsal", about, asked, made.plan.findings, [not_proven])
+
+
+def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehearsal:
     """Rehearse a failover of the flow. What is not as it must be is in the answer.
 
     Raises FlowClosed, RehearsalNeedsSource, or a cluster's error.
@@ -81,9 +117,11 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
     }
     with step("comparing records with the source"):
         compared = compare_newest(opened, ends, flow.settings.failover_rehearsal_records, tell)
-    return Rehearsal(
+    return FailoverRehearsal(
+        flow=flow.name,
         ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
+        problems=(*_problems(plan, not_judged), *found_wrong(compared, proofs)),
         plan=plan,
         not_judged=tuple(not_judged),
         compared=tuple(compared),
@@ -91,6 +129,15 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
         slots=max([1, *(claim.slots for _, _, claim in opened.ledger.claims())]),
         quiet_ms=flow.settings.failover_quiet_ms,
     )
+
+
+def _problems(plan: FailoverPlan, not_judged: Sequence[NotJudged]) -> Iterator[str]:
+    """Yield what would go wrong on the day, by the plan."""
+    for finding in plan.findings:
+        if finding.level == "stop":
+            yield f"{finding.what}: {finding.evidence}"
+    for each in not_judged:
+        yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"
 
 
 def _judged(journal: Journal) -> Sequence[NotJudged]:

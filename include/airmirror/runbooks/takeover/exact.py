@@ -58,13 +58,14 @@ class ComparedCopies:
     reason: str = ""
 
     @property
-    def is_lossy(self) -> bool:
-        return self.history is not None and bool(self.history.gaps)
-
-    @property
     def why_not(self) -> str:
         """Why nothing of it becomes exact; "": it does."""
         return self.reason or ("" if self.history is None else self.history.refused)
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Return whether something was not copied, or can't be compared."""
+        return bool(self.why_not or (self.history and self.history.gaps))
 
 
 def history_step(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[ComparedCopies]:

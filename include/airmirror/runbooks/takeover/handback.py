@@ -7,13 +7,18 @@ the connector is stopped, or given to Connect's REST API, whose body this makes 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.errors import command, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.rounds import ROUNDS, Round, follow
+from airmirror.naming import progress_topic
+from airmirror.runbooks.errors import RunbookError
+from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
@@ -30,17 +35,14 @@ class CopiedPosition:
 
 
 @dataclass(eq=False)
-class HandbackRefused(AirmirrorError):
+class HandbackRefused(RunbookError):
     """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        partitions = counted(len(self.reasons), "partition")
+    @property
+    def what(self) -> str:
         return (
-            f"flow {self.flow!r} can't be handed back: not verified up to the last record in {partitions}; "
-            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held\n{listed(self.reasons)}"
+            f"it can't be handed back: not verified up to the last record in {counted(len(self.reasons), 'partition')}; "
+            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held"
         )
 
 
@@ -72,15 +74,25 @@ def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, obje
     }
 
 
-def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tuple[list[CopiedPosition], list[Round]]:
+def nothing_to_write(opened: Opened, order: HandbackOrder) -> str:
+    """Return that a dedicated MirrorMaker 2 needs nothing, in words; "": a topic of Connect's workers is named."""
+    topic = progress_topic(opened.flow.source.alias)
+    return (
+        "" if order.into else f"a dedicated MirrorMaker 2 finds its progress in {topic}; for one on Connect add --topic"
+    )
+
+
+def write_offsets(
+    opened: Opened, order: HandbackOrder, progress: Progress = SILENT
+) -> tuple[list[CopiedPosition], list[Round]]:
     """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
 
-    A claim of the name ``window`` is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing,
-    FlowBusy, or a cluster's error.
+    A claim is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing, FlowBusy, or a cluster's
+    error.
     """
-    flow = opened.flow
+    flow, topic, window = opened.flow, order.into, f"handback-{uuid.uuid4().hex[:8]}"
     with Journal.open(flow, opened.ledger, "handback") as journal:
-        if journal.target.refresh_existing([topic]):
+        if not topic or journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
         with claimed(journal, window, slots=0) as granted:
             found, partitions = positions(opened), journal.target.partitions(topic)
@@ -92,11 +104,11 @@ def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tu
                     each.partition,
                     each.offset,
                     partitions=partitions,
-                    connector=connector,
+                    connector=order.name_of(flow),
                 )
                 by_partition.setdefault(number, []).append(record)
             granted.check()
             for number, records in by_partition.items():
                 with Appender(flow.target, topic, number) as appender:
                     appender.append(records)
-    return found, follow(opened, ROUNDS, window)
+    return found, follow(opened, ROUNDS, window, progress.phase)

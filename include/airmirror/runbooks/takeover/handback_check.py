@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
 from airmirror.errors import AirmirrorError, counted
@@ -77,23 +76,6 @@ class FirstRecords:
     differences: tuple[CopyDifference, ...] = ()
     reason: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "topic": self.key.topic,
-            "partition": self.key.partition,
-            "remote_topic": self.remote_topic,
-            "continues_at": self.position,
-            "found": str(self.verdict),
-            "first": None if self.first is None else list(self.first),
-            "records": self.records,
-            "differences": [
-                {"what": str(it.what), "source": list(it.source), "target": list(it.target), "records": it.records}
-                for it in self.differences
-            ],
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True)
 class HandbackCheck:
@@ -114,16 +96,6 @@ class HandbackCheck:
     @property
     def is_wrong(self) -> bool:
         return any(row.verdict in WRONG for row in self.partitions)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "flow": self.flow,
-            "goes_on": self.goes_on,
-            "running": list(self.running),
-            "partitions": [row.as_dict() for row in self.partitions],
-            "warning": self.warning,
-        }
 
 
 def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase: None) -> HandbackCheck:

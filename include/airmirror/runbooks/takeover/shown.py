@@ -136,7 +136,7 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
         kind="takeover history",
         about=f"What MirrorMaker 2 had copied before: {flow}",
         headline=f"{flow}: {counted(len(rows), 'partition')} compared.",
-        is_good=not any(row.is_lossy or row.why_not for row in rows),
+        is_good=not any(row.needs_somebody for row in rows),
         asked={"flow": flow},
         sections=[
             Section(

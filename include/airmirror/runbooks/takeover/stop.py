@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import command
 from airmirror.flows.prepare import Opened, plan_topics
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import await_still
 from airmirror.windows.mirrormaker import writers
 
@@ -16,20 +17,19 @@ STILL_SECONDS = 5.0  # more than a request of a producer that was killed may tak
 
 
 @dataclass(eq=False)
-class MirrorMakerRuns(AirmirrorError):
+class MirrorMakerRuns(RunbookError):
     """MirrorMaker 2 is not stopped; who of it is left, and where something still moves."""
 
     transient: ClassVar[bool] = True
 
-    flow: str
     seconds: float
-    reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         again = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r}: MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it "
-            f"(its process, or its connectors: PUT /connectors/<name>/stop), then {again}\n{listed(self.reasons)}"
+            f"MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
+            f"connectors: PUT /connectors/<name>/stop), then {again}"
         )
 
 
@@ -49,4 +49,4 @@ def await_stopped(
             tell=tell,
         )
     if left:
-        raise MirrorMakerRuns(flow.name, seconds, tuple(left))
+        raise MirrorMakerRuns(flow.name, tuple(left), seconds)

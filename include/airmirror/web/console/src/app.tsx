@@ -27,7 +27,7 @@ export function App({ dagId }: { dagId?: string }) {
   if (dagId !== undefined && !OURS.test(dagId))
     return (
       <div className="airmirror" data-testid="airmirror">
-        <p className="am-empty">This DAG mirrors nothing: Airmirror's are named <code>replicate.…</code>, <code>audit.…</code>, <code>decide.…</code>. <Link to="">All flows</Link></p>
+        <p className="am-empty">This DAG mirrors nothing: Airmirror's are named <code>replicate.…</code>, <code>audit.…</code>, <code>decide.…</code>, <code>operate.…</code>, <code>rehearse.…</code>. <Link to="">All flows</Link></p>
       </div>
     );
   return dagId === undefined ? <Pages /> : <div className="airmirror" data-testid="airmirror"><Flow dagId={dagId} /></div>;
