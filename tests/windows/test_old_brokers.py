@@ -40,7 +40,7 @@ SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER}  # of transactions
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_faults_on_an_older_kafka(name: str) -> None:
-    tests = Path(__file__).with_name(f"test_{name}.py")
+    (tests,) = Path(__file__).parent.rglob(f"test_{name}.py")
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", str(tests)],
         env=os.environ | {"KAFKA_VERSION": OLDER},
