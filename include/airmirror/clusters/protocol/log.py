@@ -279,41 +279,6 @@ def read_batches(
         yield buffer, batches
 
 
-def read_next(
-    routes: Routes, partition: TopicPartition, start: int, *, max_wait_ms: int, max_bytes: int = 4 << 20
-) -> tuple[list[LogRecord], int]:
-    """The records of a small topic's partition from ``start`` on, uncommitted ones too, and the offset after them: as soon as
-    there are any, none after ``max_wait_ms``.
-
-    Raises FetchFailed; PartitionMoved, LeaderNotAvailable or BrokerUnreachable, after which it can be asked again.
-    """
-    try:
-        buffer, fetched = _fetch_one(
-            routes=routes,
-            partition=partition,
-            position=start,
-            read_committed=False,
-            max_bytes=max_bytes,
-            purpose="next",
-            max_wait_ms=max_wait_ms,
-        )
-    except (PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-        routes.drop_all("next")
-        routes.refresh([partition.topic])
-        raise
-    if fetched.error == OFFSET_OUT_OF_RANGE:
-        return [], fetched.log_start_offset
-    records, position = list[LogRecord](), start
-    try:
-        for batch in parse(buffer, fetched.start, fetched.end):
-            position = max(position, batch.next_offset)
-            if not batch.is_control:
-                records += (record for record in plain_records(buffer, batch) if record.offset >= start)
-    except (CorruptBatch, UnknownMessageFormat, UnknownCodec) as error:
-        raise FetchFailed(routes.alias, partition, str(error), position) from error
-    return records, position
-
-
 def _fetch_one(
     routes: Routes,
     partition: TopicPartition,
@@ -321,7 +286,6 @@ def _fetch_one(
     read_committed: bool,
     max_bytes: int,
     purpose: str,
-    max_wait_ms: int = 100,
 ) -> tuple[memoryview, Fetched]:
     leader = routes.leader(partition)
     connection = routes.connection(leader.node, purpose)
@@ -331,7 +295,7 @@ def _fetch_one(
             routes,
             connection,
             {partition: where},
-            max_wait_ms=max_wait_ms,
+            max_wait_ms=100,
             max_bytes=max_bytes,
             read_committed=read_committed,
         )
