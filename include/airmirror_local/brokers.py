@@ -6,7 +6,7 @@ default, except what a small cluster needs and that nothing ages: real records a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +47,7 @@ IMPATIENT = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
+    "producer.id.expiration.check.interval.ms": "500",
     "log.cleaner.backoff.ms": "1000",  # it looks at every log each time, also at those of tests that are over
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "log.retention.check.interval.ms": "1000",
@@ -158,12 +159,15 @@ def start_cluster(
     listeners: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
     version: str = KAFKA_VERSION,
+    between: Callable[[int, int, int], object] | None = None,
 ) -> BrokerCluster:
     """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
 
-    ``proxy_port`` stands for the first node.
+    ``proxy_port`` stands for the first node. ``between`` is given, before any node runs, each node, a port at which the other
+    nodes are told to reach it, and the port at which it listens: it forwards what nodes have to say to each other.
     """
     controllers = {node: free_port() for node in range(1, nodes + 1)}
+    voters = {node: free_port() if between else port for node, port in controllers.items()}
     cluster_id = new_id()
     brokers: list[Broker] = []
     try:
@@ -171,7 +175,12 @@ def start_cluster(
             home = (directory / (name if nodes == 1 else f"{name}-{node}")).resolve()
             home.mkdir(parents=True)
             port, proxied_port = free_port(), None
-            settings = _settings(home, node, port, controllers) | dict(properties or {})
+            settings = _settings(home, node, port, controllers[node], voters) | dict(properties or {})
+            if between is not None:
+                own, told = free_port(), free_port()
+                settings = _apart(settings, (own, told), voters[node])
+                between(node, told, own)
+                between(node, voters[node], controllers[node])
             if proxy_port is not None and node == 1:
                 proxied_port = free_port()
                 settings = _with_proxy(settings, proxied_port, proxy_port)
@@ -203,16 +212,16 @@ def start_cluster(
     return BrokerCluster(name, tuple(brokers))
 
 
-def _settings(home: Path, node: int, port: int, controllers: Mapping[int, int]) -> dict[str, str]:
-    replicas = str(min(3, len(controllers)))
-    in_sync = str(min(2, len(controllers)))
+def _settings(home: Path, node: int, port: int, controller: int, voters: Mapping[int, int]) -> dict[str, str]:
+    replicas = str(min(3, len(voters)))
+    in_sync = str(min(2, len(voters)))
     return {
         "process.roles": "broker,controller",
         "node.id": str(node),
-        "controller.quorum.voters": ",".join(f"{voter}@{LOOPBACK}:{its}" for voter, its in controllers.items()),
+        "controller.quorum.voters": ",".join(f"{voter}@{LOOPBACK}:{its}" for voter, its in voters.items()),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controllers[node]}",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller}",
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
         "log.dirs": str(home / "data"),
@@ -235,6 +244,17 @@ def _with_proxy(settings: dict[str, str], port: int, proxy_port: int) -> dict[st
     return settings | {
         "listeners": f"{settings['listeners']},PROXIED://{LOOPBACK}:{port}",
         "advertised.listeners": f"{settings['advertised.listeners']},PROXIED://{LOOPBACK}:{proxy_port}",
+    }
+
+
+def _apart(settings: dict[str, str], ports: tuple[int, int], voter: int) -> dict[str, str]:
+    """A listener of its own for other brokers, which are told of another port than it listens at, as controllers are."""
+    own, told = ports
+    return settings | {
+        "inter.broker.listener.name": "BETWEEN",
+        "listeners": f"{settings['listeners']},BETWEEN://{LOOPBACK}:{own}",
+        "advertised.listeners": f"{settings['advertised.listeners']},BETWEEN://{LOOPBACK}:{told},CONTROLLER://{LOOPBACK}:{voter}",
+        "listener.security.protocol.map": f"{settings['listener.security.protocol.map']},BETWEEN:PLAINTEXT",
     }
 
 

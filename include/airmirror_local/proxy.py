@@ -13,7 +13,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from airmirror_local.brokers import Broker
@@ -143,12 +143,17 @@ class Proxy:
                 self._sockets -= {origin, goal}
 
 
-@contextmanager
-def start_proxy(broker: Broker) -> Iterator[Proxy]:
+def start_proxy(broker: Broker) -> AbstractContextManager[Proxy]:
     """A proxy before a broker that was started with ``proxy_port``; ends with the block, and all connections with it."""
     if broker.proxy_port is None or broker.proxied_port is None:
         raise ValueError(f"{broker.name} was started without proxy_port")
-    proxy = Proxy(broker.proxy_port, broker.proxied_port)
+    return forward(broker.proxy_port, broker.proxied_port)
+
+
+@contextmanager
+def forward(port: int, target: int) -> Iterator[Proxy]:
+    """A proxy at a port, before another one of this machine; it ends as ``start_proxy`` has it."""
+    proxy = Proxy(port, target)
     with socket.create_server((LOOPBACK, proxy.port)) as listener:
         accepting = threading.Thread(target=proxy._accept, args=(listener,), daemon=True)
         accepting.start()

@@ -1,7 +1,11 @@
-"""The two clusters of the chaos test: one node behind a proxy, and three nodes. They are used by one seed after the other."""
+"""The two clusters of the chaos test: one node behind a proxy, and three nodes with proxies between them.
+
+They are used by one seed after the other.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -9,14 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker, start_cluster
+from airmirror_local.jars import KAFKA_VERSION
 from airmirror_local.ports import free_port
 from airmirror_local.processes import Process
-from airmirror_local.proxy import Proxy, pass_on, start_proxy
+from airmirror_local.proxy import Exchange, Proxy, Rule, forward, pass_on, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.acls import AUTHORIZER
 from support.topics import await_nodes
 
 FRAGILE_NODE = 2  # of the three: a fragile remote topic lies on it alone
+QUICK = IMPATIENT | {"replica.lag.time.max.ms": "3000"}  # how long a node that is cut off counts as one in sync
+NODE = re.compile(
+    rb"(?:^|-)(\d+)(?:-|$)"
+)  # in what a node calls itself to another: 1, broker-1-fetcher-0, raft-client-1
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,7 @@ class Clusters:
     one: Single
     three: BrokerCluster
     stack: ExitStack
+    between: dict[int, list[Proxy]] = field(default_factory=dict)  # before each of the three nodes, for the two others
     old: Single | None = None
     spark: ConnectServer | None = None
     locks: dict[str, threading.Lock] = field(
@@ -78,6 +88,20 @@ class Clusters:
             self.spark.process.kill()
             self.spark = start_connect_server(self.directory / "spark", port=self.spark.port)
 
+    @contextmanager
+    def isolated(self, node: int) -> Iterator[None]:
+        """A node and the others do not reach each other, while clients reach them all."""
+        for number, proxies in self.between.items():
+            for proxy in proxies:
+                proxy.on_request = _without(node, number)
+                proxy.cut()
+        try:
+            yield
+        finally:
+            for proxies in self.between.values():
+                for proxy in proxies:
+                    proxy.on_request = pass_on
+
     def heal(self) -> None:
         """Every node up and known to the others, every connection passed on."""
         for single in self.singles:
@@ -92,20 +116,51 @@ class Clusters:
         await_nodes(self.three, len(self.three.brokers))
 
 
+def _without(node: int, here: int) -> Rule:
+    """The rule of a proxy before node ``here``: it cuts connections between ``node`` and any other one."""
+
+    def rule(_: Exchange, frame: bytes) -> bytes | None:
+        length = int.from_bytes(frame[8:10], "big", signed=True)
+        sender = NODE.search(frame[10 : 10 + max(length, 0)])
+        assert sender is not None, frame[:100]
+        return None if (int(sender[1]) == node) != (here == node) else frame
+
+    return rule
+
+
 @contextmanager
-def start_clusters(directory: Path, nodes: int = 3) -> Iterator[Clusters]:
-    """Both clusters, ended with the block. ``nodes``: of the larger one; a plan that does nothing to them needs one."""
+def start_clusters(
+    directory: Path, nodes: int = 3, *, version: str = KAFKA_VERSION, features: Mapping[str, int] | None = None
+) -> Iterator[Clusters]:
+    """Both clusters, ended with the block. ``nodes``: of the larger one; a plan that does nothing to them needs one.
+
+    ``version``, ``features``: the larger one's, at the beginning.
+    """
     with ExitStack() as stack:
-        three = start_cluster(directory, "three", nodes, IMPATIENT)
+        between: dict[int, list[Proxy]] = {}
+
+        def before(node: int, told: int, own: int) -> None:
+            between.setdefault(node, []).append(stack.enter_context(forward(told, own)))
+
+        three = start_cluster(
+            directory,
+            "three",
+            nodes,
+            QUICK,
+            features=features,
+            version=version,
+            between=before if nodes > 1 else None,
+        )
         stack.callback(three.stop)
-        clusters = Clusters(directory, _start_single(stack, directory, "one", {}), three, stack)
+        one = _start_single(stack, directory, "one", {})
+        clusters = Clusters(directory, one, three, stack, between)
         stack.callback(lambda: clusters.spark and clusters.spark.process.kill())
         yield clusters
 
 
 def _start_single(stack: ExitStack, directory: Path, name: str, features: Mapping[str, int]) -> Single:
     broker = start_broker(
-        directory, name, IMPATIENT | AUTHORIZER, proxy_port=free_port(), **({"features": features} if features else {})
+        directory, name, QUICK | AUTHORIZER, proxy_port=free_port(), **({"features": features} if features else {})
     )
     stack.callback(broker.kill)
     return Single(broker, stack.enter_context(start_proxy(broker)))

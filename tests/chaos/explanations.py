@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chaos.plan import ACCESS, NODES, PROXIED, SPARK, STARVED, STATE, WINDOWS, WITHHELD
+from chaos.plan import (
+    ACCESS,
+    APART,
+    CLOCKS,
+    DISKS,
+    IDS,
+    MOVES,
+    NODES,
+    PROXIED,
+    SPARK,
+    STARVED,
+    STATE,
+    UPGRADES,
+    WINDOWS,
+    WITHHELD,
+)
 
-AWAY = NODES | PROXIED | STARVED  # somebody does not answer, or refuses
+AWAY = NODES | PROXIED | STARVED | MOVES | APART | DISKS | UPGRADES  # somebody does not answer, or refuses
 STANDS_STILL = frozenset({"stop_window", "stop_slot", "stop_node"})
 DELETED = frozenset({"delete_progress", "delete_segments"})
 ENDS = frozenset({"kill_window", "kill_slot", "kill_spark", "kill_worker", "second_window"})
@@ -28,15 +43,15 @@ EXPLAINED: dict[str, Collection[str]] = {
         ),
         AWAY,
     ),
-    "TransactionFailed": AWAY | ACCESS | STATE,
-    "ProducerFenced": AWAY | WINDOWS | SPARK,
+    "TransactionFailed": AWAY | ACCESS | STATE | IDS,
+    "ProducerFenced": AWAY | WINDOWS | SPARK | IDS,
     "LastStableOffsetStuck": AWAY | WINDOWS | SPARK,
     "PartitionUnavailable": AWAY | ACCESS | STATE | WITHHELD,
     "RecordsWithheld": WITHHELD,
     "TargetUnavailable": AWAY | ACCESS,
     "ReadBackTooSlow": AWAY | STANDS_STILL | WITHHELD,
     "AccessLost": ACCESS,
-    "FlowBusy": ENDS | STANDS_STILL | STATE,
+    "FlowBusy": ENDS | STANDS_STILL | STATE | CLOCKS,
     "SlotFenced": ENDS | STANDS_STILL,
     "SlotsDied": WINDOWS,
     "SparkJobFailed": SPARK | WINDOWS,

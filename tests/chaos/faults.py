@@ -14,14 +14,16 @@ from pathlib import Path
 import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AclOperation, ResourceType
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Loss, pass_on
+from chaos import clock
 from chaos.clusters import FRAGILE_NODE, Clusters, Single
 from chaos.ledgers import LedgerFaults
-from chaos.plan import BETWEEN, NODES, STATE, Fault, Plan
-from chaos.windows import alive
+from chaos.moves import Moves, NothingToMove, fill_disk
+from chaos.plan import APART, BETWEEN, IDS, MOVES, NODES, STATE, UPGRADES, Fault, Plan
+from chaos.windows import CLOCK, alive
 from chaos.withheld import Withheld, of_data
 from support.acls import denied
 from support.topics import Cluster, delete_topic, set_config
@@ -62,6 +64,7 @@ class Faults:
     written: list[str]  # topics on the target
     second_window: Callable[[], object]
     ledger: LedgerFaults
+    moves: Moves
     happened: list[Happened] = field(default_factory=list)
     missed: list[Happened] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -127,6 +130,12 @@ class Faults:
             return self._unlead(fault)
         if fault.kind == "delete_progress":
             return self._delete_progress()
+        if fault.kind in MOVES | APART | IDS | UPGRADES:
+            return self._move(fault)
+        if fault.kind == "fill_disk":
+            return self._fill_disk(fault)
+        if fault.kind == "jump_clock":
+            return clock.jump(self.directory / CLOCK, fault.seconds)
         if fault.kind in BETWEEN:
             return self._between_two_windows()
         if fault.kind in STATE:
@@ -150,10 +159,29 @@ class Faults:
     def _single(self) -> Single:
         return self.clusters.single(self.plan.first_protocol)
 
-    def _befall_node(self, fault: Fault) -> str:
+    def _move(self, fault: Fault) -> str:
+        """Do something to topics that the first window makes."""
+        waiting = Retrying(
+            retry=retry_if_exception_type(NothingToMove), wait=wait_fixed(0.2), stop=stop_after_delay(TOPIC_SECONDS)
+        )
+        try:
+            return str(waiting(self.moves.befall, fault))
+        except RetryError:
+            raise Missed("its topics are not made") from None
+
+    def _fill_disk(self, fault: Fault) -> str:
+        node, lock = self._node(fault)
+        with lock:
+            return fill_disk(node, fault.seconds, lambda: Missed("it wrote nothing"))
+
+    def _node(self, fault: Fault) -> tuple[Broker, threading.Lock]:
         three = fault.side == self.plan.three
         node: Broker = self.clusters.three.brokers[fault.node] if three else self._single.broker
-        with self.clusters.locks["three" if three else "one"]:
+        return node, self.clusters.locks["three" if three else "one"]
+
+    def _befall_node(self, fault: Fault) -> str:
+        node, lock = self._node(fault)
+        with lock:
             if fault.kind == "stop_node":
                 node.pause()
                 time.sleep(fault.seconds)

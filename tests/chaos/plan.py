@@ -9,7 +9,8 @@ from typing import Literal
 Side = Literal["source", "target"]
 
 SPARK_EVERY = 5  # seeds that are a multiple of it run their slots as Spark tasks
-MORE_FROM = 101  # seeds from here on know every kind; those before stay what they were
+MORE_FROM = 101  # seeds from here on know more kinds; those before stay what they were
+ALL_FROM = 201  # and from here on every kind
 FIRST_AT = 1.5  # seconds, when the first records are under way
 
 
@@ -27,9 +28,9 @@ class Fault:
 
     def __str__(self) -> str:
         words = [f"{self.at:5.1f} s  {self.kind}"]
-        if self.kind in NODES | PROXIED | ACCESS | STARVED | WITHHELD:
+        if self.kind in NODES | PROXIED | ACCESS | STARVED | WITHHELD | DISKS:
             words.append(f"on the {self.side}")
-        if self.kind in NODES:
+        if self.kind in NODES | DISKS:
             words.append(f"node {self.node + 1}")
         if self.kind in LOSSES:
             words.append(f"{API_NAMES[self.api_key]} number {self.number} from now")
@@ -49,6 +50,14 @@ STATE = frozenset({"delete_progress", "rebuild_ledger", "restore_ledger"})
 BETWEEN = frozenset({"delete_segments"})  # when no window is at work
 STARVED = frozenset({"starve", "unlead"})  # a single remote topic
 WITHHELD = frozenset({"withhold"})
+MOVES = frozenset({"reassign", "transfer", "decommission"})  # replicas and leaders of the cluster of three nodes
+APART = frozenset(
+    {"isolate_leader", "isolate_follower", "isolate_coordinator"}
+)  # one of its nodes, from the two others
+IDS = frozenset({"hijack", "forget_producers"})  # of transactions and producers, on the target
+DISKS = frozenset({"fill_disk"})  # of a node, which ends by itself
+UPGRADES = frozenset({"upgrade"})  # of older nodes: a plan of its own has it
+CLOCKS = frozenset({"jump_clock"})  # of the drivers' and the slots' machine
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,8 @@ def make_plan(seed: int, seconds: float = 20.0) -> Plan:
         more = {name: chance.random() < 0.4 for name in FLAGS}
         more["fragile"] = more["fragile"] and three == "target"
         more["first_protocol"] = more["first_protocol"] and three == "source"
+    if seed >= ALL_FROM:
+        kinds += sorted(MOVES | APART | IDS | DISKS | CLOCKS) * 2
     faults = []
     at = FIRST_AT
     while at < seconds:
@@ -186,7 +197,7 @@ def directed() -> dict[str, Plan]:
 
 
 def each_kind() -> dict[str, Plan]:
-    """Two short plans in which every kind, save those of Spark, happens once and alone: one for each direction."""
+    """Short plans in which every kind, save those of Spark, happens alone, two for each direction."""
 
     def plan(three: Side, faults: list[Fault], **flags: bool) -> Plan:
         return Plan(
@@ -207,6 +218,10 @@ def each_kind() -> dict[str, Plan]:
             pause=0.5,
             **flags,
         )
+
+    def unread(plan: Plan) -> Plan:
+        """With acknowledgements alone between what leaders say and what is committed, and much to be written at any time."""
+        return replace(plan, settings=plan.settings | {"window.verify": "acks"}, pause=0.05)
 
     to_one = [  # both positions are never gone at once: windows write the progress again before the segments go
         Fault(1.0, "delete_progress"),
@@ -233,7 +248,32 @@ def each_kind() -> dict[str, Plan]:
         Fault(1.0, "starve", node=1, seconds=1.0),
         Fault(1.0, "unlead", seconds=1.0),
     ]
-    return {"to one node": plan("source", to_one), "to three nodes": plan("target", to_three, fragile=True)}
+    within_three = [
+        Fault(1.0, "transfer", seconds=0.5),
+        Fault(1.0, "hijack", seconds=0.5),
+        Fault(1.0, "reassign", seconds=0.5),
+        Fault(1.0, "isolate_follower", seconds=4.0),
+        Fault(1.0, "forget_producers", seconds=1.0),
+        Fault(1.0, "isolate_leader", seconds=6.0),
+        Fault(1.0, "decommission", node=2, seconds=1.0),
+        Fault(1.0, "isolate_coordinator", seconds=6.0),
+        Fault(1.0, "fill_disk", "target", node=1, seconds=0.5),
+        Fault(1.0, "jump_clock", seconds=1.0),
+    ]
+    from_three = [
+        Fault(1.0, "transfer", seconds=0.5),
+        Fault(1.0, "reassign", seconds=0.5),
+        Fault(1.0, "isolate_leader", seconds=6.0),
+        Fault(1.0, "decommission", node=1, seconds=1.0),
+        Fault(1.0, "fill_disk", "target", seconds=0.5),
+        Fault(1.0, "hijack", seconds=0.5),
+    ]
+    return {
+        "to one node": plan("source", to_one),
+        "to three nodes": plan("target", to_three, fragile=True),
+        "within three nodes": unread(plan("target", within_three)),
+        "from three nodes": plan("source", from_three),
+    }
 
 
 FEW = {"lose_answer", "kill_window"}
@@ -243,6 +283,11 @@ def few_kinds() -> Plan:
     """The plan to one node with a fault of the connections and one of the processes: what is found of all others without it."""
     whole = each_kind()["to one node"]
     return replace(whole, faults=tuple(fault for fault in whole.faults if fault.kind in FEW))
+
+
+def upgrading() -> Plan:
+    """The plan of a rolling upgrade of the target's nodes, for clusters that were started with an older version."""
+    return replace(each_kind()["within three nodes"], faults=(Fault(1.0, "upgrade"),))
 
 
 def _kinds(three: Side, spark: bool) -> list[str]:
@@ -278,6 +323,15 @@ def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: fl
         return Fault(at, kind, "target", 0, round(chance.uniform(0.5, 4.0), 1))
     if kind == "withhold":
         return Fault(at, kind, single, 0, round(chance.uniform(0.5, 4.0), 1))
+    if kind in MOVES | APART:
+        longer = kind in APART and chance.random() < 0.5
+        seconds = chance.uniform(4.0, 8.0) if longer else chance.uniform(0.2, 3.0)
+        return Fault(at, kind, three, chance.randrange(3), round(seconds, 1))
+    if kind in IDS | CLOCKS:
+        return Fault(at, kind, "target", seconds=round(chance.uniform(0.2, 3.0), 1))
+    if kind in DISKS:
+        side = chance.choice([single, three])
+        return Fault(at, kind, side, chance.randrange(3) if side == three else 0, round(chance.uniform(0.2, 2.0), 1))
     if kind in ("rebuild_ledger", "restore_ledger"):
         return Fault(at, kind, seconds=round(chance.uniform(0.5, 3.0), 1))
     if kind == "deny_writes":

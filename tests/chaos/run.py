@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +13,17 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.windows.fence import end_window
+from chaos import clock
 from chaos.checks import check
 from chaos.clusters import FRAGILE_NODE, Clusters
 from chaos.explanations import unexplained
 from chaos.faults import Faults, Happened
 from chaos.ledgers import LedgerFaults
 from chaos.mirrormaker import leave_behind
+from chaos.moves import Moves
 from chaos.plan import Plan
 from chaos.producers import BULK, KINDS, Writer, Written
-from chaos.windows import LONGEST, Ended, Task, alive, ended, standing_still, start_window
+from chaos.windows import CLOCK, LONGEST, Ended, Task, alive, ended, standing_still, start_window
 from support.topics import Cluster, bootstrap, create_topic, delete_topic, place_on_node
 
 FINAL_SECONDS = 180.0
@@ -142,6 +144,12 @@ class Seed:
             return bootstrap(cluster)
         return self.clusters.single(self.plan.first_protocol).proxy.bootstrap
 
+    def moves(self, written: Sequence[str]) -> Moves:
+        """Faults of the cluster of three nodes, where the flow's topics on it are, and of what the target keeps of producers."""
+        topics = written if self.plan.three == "target" else list(self.topics)
+        ids = [f"airmirror.{self.alias}.west.{number}" for number in range(self.plan.slots)]
+        return Moves(self.plan, self.clusters, topics, ids, self.target)
+
     def window(self, follows: bool = False) -> Ended | None:
         """Run a window to its end, however it ends; None where it was killed. ``follows``: every other time."""
         follows = follows and self.report.windows % 2 == 0
@@ -239,7 +247,10 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
         written=[*seed.topics.values(), *written],
         second_window=seed.window,
         ledger=LedgerFaults(seed.ledger_file, seed.open),
+        moves=seed.moves([*seed.topics.values(), *written]),
     )
+    faults.directory.mkdir()
+    clock.make(faults.directory / CLOCK)
     partitions = [(topic, number) for topic, count in zip(seed.topics, (3, 1), strict=True) for number in range(count)]
     writers = [
         Writer(Written(f"{kind}-{seed.alias}", kind), seed.source, partitions, f"{plan.seed} {kind}", plan.pause)

@@ -14,9 +14,15 @@ from chaos.explanations import unexplained
 from chaos.faults import Happened
 from chaos.plan import (
     ACCESS,
+    ALL_FROM,
+    APART,
     BETWEEN,
+    CLOCKS,
+    DISKS,
+    IDS,
     LOSSES,
     MORE_FROM,
+    MOVES,
     NODES,
     PROXIED,
     STARVED,
@@ -28,6 +34,7 @@ from chaos.plan import (
     each_kind,
     few_kinds,
     make_plan,
+    upgrading,
 )
 from chaos.results import write
 from chaos.run import Report, run_seed
@@ -39,6 +46,7 @@ SHORT = 16  # kills a window and its slots, stops one and denies it to write, wi
 # 15: what was fetched at once took longer to write than a transaction may last (test_transactions.py has it alone).
 # 50: a window stood in Spark's client for minutes after the server was killed (test_windows_on_spark.py has its retries).
 LONGER = (1, 15, 50)
+OLDER = "4.0.0"
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +62,10 @@ def test_a_seed_is_a_plan() -> None:
 
 def test_seeds_that_found_something_stay_what_they_were() -> None:
     """The plans of old seeds do not change when kinds are added."""
-    assert not {fault.kind for seed in range(MORE_FROM) for fault in make_plan(seed).faults} & (
-        STATE | STARVED | WITHHELD | BETWEEN
-    )
+    newest = MOVES | APART | IDS | DISKS | CLOCKS
+    for seeds, unknown in ((range(MORE_FROM), STATE | STARVED | WITHHELD | BETWEEN), (range(ALL_FROM), newest)):
+        assert not {fault.kind for seed in seeds for fault in make_plan(seed).faults} & unknown
+    assert newest <= {fault.kind for seed in range(ALL_FROM, ALL_FROM + 50) for fault in make_plan(seed).faults}
     plans = "\n".join(str(make_plan(seed)) for seed in range(1, 51))
     assert hashlib.sha256(plans.encode()).hexdigest()[:16] == "6def455e66429dd8"
 
@@ -88,7 +97,8 @@ def run(clusters: Clusters, plan: Plan, directory: Path) -> Report:
 
 
 def test_the_short_plans_have_every_kind_but_those_of_spark() -> None:
-    kinds = ACCESS | BETWEEN | LOSSES | NODES | PROXIED | STARVED | STATE | WINDOWS | WITHHELD
+    kinds = ACCESS | APART | BETWEEN | CLOCKS | DISKS | IDS | LOSSES | MOVES
+    kinds |= NODES | PROXIED | STARVED | STATE | WINDOWS | WITHHELD
     assert {fault.kind for plan in each_kind().values() for fault in plan.faults} == kinds
 
 
@@ -102,6 +112,14 @@ def test_a_few_kinds_happen_and_nothing_is_lost(tmp_path: Path) -> None:
     """What each other kind does is found by a test of its own, in ``windows``: this one has them among windows and producers."""
     with start_clusters(tmp_path, nodes=1) as smallest:
         check(run_seed(few_kinds(), smallest, tmp_path / "seed"), few_kinds())
+
+
+@pytest.mark.long
+def test_nodes_are_upgraded_one_after_the_other_and_then_transactions(tmp_path: Path) -> None:
+    """From the first protocol of transactions to the second one, while windows write by it."""
+    plan = upgrading()
+    with start_clusters(tmp_path, version=OLDER, features={"transaction.version": 0}) as clusters:
+        check(run_seed(plan, clusters, tmp_path / "seed"), plan)
 
 
 def check(report: Report, plan: Plan) -> None:

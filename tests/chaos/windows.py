@@ -10,7 +10,6 @@ import contextlib
 import faulthandler
 import os
 import pickle
-import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +25,12 @@ from airmirror.flows.prepare import open_flow, prepare
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
 from airmirror.windows.window import WindowOrder, run_window
+from chaos import clock
 from support.forked import processes
 
 ATTEMPTS = 4  # of a slot, as Spark's
 LONGEST = 150.0  # seconds: more than any window here may take
+CLOCK = "clock"
 VERIFY_MS = 1_000  # between two judgements of a window that follows
 
 
@@ -58,6 +59,11 @@ class Task:
     spark_url: str | None
     tuning: dict[str, float]
     follow_ms: int = 0
+
+    @property
+    def clock(self) -> Path:
+        """The file of the clock that all its processes have."""
+        return self.directory / CLOCK
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def alive(directory: Path, role: str) -> list[psutil.Process]:
 
 def _window(task: Task) -> None:
     here = _present(task.directory, "window")
-    _tune(task.tuning, "driver")
+    _tune(task, "driver")
     threads = (task.directory / f"{task.window}.threads").open("w")
     faulthandler.dump_traceback_later(LONGEST - 5, file=threads)
     try:
@@ -190,7 +196,7 @@ def _slot(task: Task, slot: Slot, answer: Connection) -> None:
     here = _present(task.directory, "slot")
     threads = (task.directory / f"{task.window}-{slot.number}-{os.getpid()}.threads").open("w")
     faulthandler.dump_traceback_later(LONGEST - 15, file=threads)  # before its driver is killed
-    _tune(task.tuning, "slot")
+    _tune(task, "slot")
     try:
         found: object = run_slot(slot)
     except BaseException:
@@ -206,14 +212,13 @@ def _present(directory: Path, role: str) -> Path:
     return file
 
 
-def _tune(tuning: dict[str, float], role: str) -> None:
+def _tune(task: Task, role: str) -> None:
     """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says; the clock of the role's machine."""
     from airmirror.slot import outbox, source
     from airmirror.windows import fence
 
-    if skew := tuning.get(f"{role}_skew"):
-        right = time.time
-        time.time = lambda: right() + skew
+    tuning = task.tuning
+    clock.follow(task.clock, tuning.get(f"{role}_skew", 0.0))
     fence.LEASE_MS = 3000
     fence.RENEW_SECONDS = 1.0
     source.FETCH_BYTES = int(tuning["fetch_bytes"])

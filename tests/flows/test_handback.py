@@ -13,7 +13,7 @@ from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
-from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
+from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_progress
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker

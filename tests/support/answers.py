@@ -1,8 +1,9 @@
-"""Rules for a proxy that alter what a broker answers to fetches, or what it is given to write; checksums are mended."""
+"""Rules for a proxy that alter what a broker is asked and what it answers, or reset connections; checksums are mended."""
 
 from __future__ import annotations
 
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +11,14 @@ from threading import Event
 from uuid import UUID
 
 import crc32c
+from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse
 
 from airmirror.wire.batch import Batch
 from airmirror.wire.batches import parse
 from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint, unsigned_varint
 from airmirror_local.proxy import Exchange
 
+CREATE_TOPICS, NOT_CONTROLLER = 19, 41
 ANY_TOPIC: dict[UUID, str] = defaultdict(lambda: "any")
 
 
@@ -75,6 +78,57 @@ class Altered:
         return frame
 
 
+@dataclass
+class NotController:
+    """Requests to make topics come to nothing and are answered with NOT_CONTROLLER, as by a broker that is it no longer.
+
+    ``on_request`` and ``on_answer`` are a proxy's rules; ``happened``: how many topics were not made.
+    """
+
+    is_over: bool = False
+    happened: int = 0
+
+    def on_request(self, exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key != CREATE_TOPICS or self.is_over:
+            return frame
+        request = CreateTopicsRequest[exchange.api_version].decode(frame, header=True)
+        request.validate_only = True
+        return bytes(request.encode(header=True))
+
+    def on_answer(self, exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key != CREATE_TOPICS or self.is_over:
+            return frame
+        answer = CreateTopicsResponse[exchange.api_version].decode(frame, header=True)
+        for topic in answer.topics:
+            topic.error_code, topic.error_message = (
+                NOT_CONTROLLER,
+                "This is not the correct controller for this cluster.",
+            )
+            self.happened += 1
+        return bytes(answer.encode(header=True))
+
+
+@dataclass
+class Resets:
+    """From the first request of an api key on, every connection is reset at its first request, for some ``seconds``.
+
+    ``happened``: how many were.
+    """
+
+    api_key: int
+    seconds: float
+    happened: int = 0
+    until: float = 0.0
+
+    def __call__(self, exchange: Exchange, frame: bytes) -> bytes | None:
+        if not self.until and exchange.api_key == self.api_key:
+            self.until = time.monotonic() + self.seconds
+        if time.monotonic() >= self.until:
+            return frame
+        self.happened += 1
+        return None
+
+
 def alter(data: bytearray, batch: Batch, at: int) -> None:
     """Change the byte ``at`` after a batch's header, and mend the checksum."""
     data[batch.position + 61 + at] ^= 1
@@ -117,4 +171,4 @@ def _produced(frame: bytearray) -> list[tuple[int, int]]:
     return found
 
 
-__all__ = ["FETCH", "PRODUCE", "Altered", "Withheld", "alter", "fetched"]
+__all__ = ["FETCH", "PRODUCE", "Altered", "NotController", "Resets", "Withheld", "alter", "fetched"]

@@ -7,10 +7,12 @@ writes them as they are wanted here; what only a broker makes (markers, compacti
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import crc32c
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -39,6 +41,11 @@ LONGEST = str(2**63 - 1)
 NOON = 1_700_000_000_000
 HOUR = 3_600_000
 LATE = 2**42  # later than anybody's present, markers' too
+# Producers' times: none, 24.8 days apart (2^31 ms) and more, before 1970, in microseconds, at both ends of 64 bits.
+TIMES = (
+    *(0, -1, NOON, 2**62, 1, NOON - 1, -1, 2**63 - 1, 0, NOON + HOUR, NOON - 2**31, NOON + 2**31, NOON + 2**32 + 1),
+    *(-(2**63), NOON, 1000 * NOON, -NOON, -2, 2**63 - 1, -(2**63), -(2**62), NOON),
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ def batch(
     records: Sequence[Record], codec: str = "none", *, offsets: Sequence[int] | None = None, **producer: int
 ) -> bytearray:
     """One batch of the records, whatever their timestamps; ``offsets`` are relative to its first."""
+    first = records[0].timestamp
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=CODECS[codec],
@@ -78,8 +86,24 @@ def batch(
     )
     numbers = range(len(records)) if offsets is None else offsets
     for number, record in zip(numbers, records, strict=True):
-        assert builder.append(number, record.timestamp, record.key, record.value, list(record.headers)) is not None
+        time = first + wrapped(record.timestamp - first)
+        assert builder.append(number, time, record.key, record.value, list(record.headers)) is not None
+    builder._max_timestamp = max(record.timestamp for record in records)
     return bytearray(builder.build())
+
+
+def wrapped(number: int) -> int:
+    """A sum, or a difference, as Java's 64 bits have it: so are times kept in a batch."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def reaching(one: bytearray, last: int, count: int | None = None) -> bytearray:
+    """The batch with another last offset, relative to its first, and ``count``: as the cleaner leaves one that it took from."""
+    struct.pack_into(">i", one, 23, last)
+    if count is not None:
+        struct.pack_into(">i", one, 57, count)
+    struct.pack_into(">I", one, 17, crc32c.crc32c(bytes(one[21:])))
+    return one
 
 
 def append(
@@ -214,8 +238,7 @@ def _larger_than_a_fetch(cluster: Cluster, topic: str) -> Counted:
 
 
 def _timestamps(cluster: Cluster, topic: str) -> Counted:
-    times = [0, -1, NOON, 2**62, 1, NOON - 1, -1, 2**63 - 1, 0, NOON + HOUR]
-    records = [Record(b"v%d" % number, None, (), time) for number, time in enumerate(times)]
+    records = [Record(b"v%d" % number, None, (), time) for number, time in enumerate(TIMES)]
     append(cluster, topic, [batch(records), batch(records[::-1], "lz4"), *(batch([record]) for record in records)])
     append(cluster, topic, [batch(records[1:2] * 5, "zstd"), batch(records[:1] * 5, "gzip")])
     return Counted()
@@ -339,7 +362,7 @@ KINDS = (
     Kind("none, odd and 2000 headers", _headers),
     Kind("records close to max.message.bytes", _near_the_limit),
     Kind("a batch larger than a fetch", _larger_than_a_fetch, {"max.message.bytes": "10000000"}),
-    Kind("timestamps 0, -1, far future, out of order", _timestamps, {"message.timestamp.after.max.ms": LONGEST}),
+    Kind("timestamps of any 64 bits, out of order", _timestamps, {"message.timestamp.after.max.ms": LONGEST}),
     Kind("LogAppendTime, now and then", _log_append_time, {"message.timestamp.type": "LogAppendTime"}),
     Kind("interleaved transactions", _interleaved_transactions),
     Kind("only aborted transactions", _only_aborted),

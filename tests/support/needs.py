@@ -20,6 +20,14 @@ def javac() -> Path:
     return program
 
 
+def cc() -> Path:
+    """The C compiler. Skips the test where the machine has none."""
+    program = shutil.which("cc")
+    if program is None:
+        pytest.skip("a library in C is compiled, and this machine has no compiler: apt install gcc")
+    return Path(program)
+
+
 def redis_server() -> str:
     """The program of Redis. Skips the test where the machine has none."""
     program = shutil.which("redis-server")

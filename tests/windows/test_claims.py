@@ -66,6 +66,14 @@ def test_a_claim_is_taken_over_after_its_lease_or_its_release() -> None:
     assert window_of(log(("a", CLAIMED, 0), ("a", RELEASED, 10), ("b", CLAIMED, 20))) == "b"
 
 
+def test_a_claim_of_the_future_keeps_nobody_out() -> None:
+    """The broker's clock was an hour ahead, and is right again: a window that lives has renewed its claim since."""
+    ahead = (("a", CLAIMED, 3_600_000), ("a", RENEWED, 3_610_000))
+    for records, kept_out in ((ahead, False), ((*ahead, ("a", RENEWED, 10_000)), True)):
+        held = holder(log(*records), compacted=True)
+        assert held is not None and held.claim.window == "a" and held.keeps_out(15_000) is kept_out
+
+
 def test_a_renewal_never_makes_an_older_claim_the_newest() -> None:
     assert window_of(log(("a", CLAIMED, 0), ("b", CLAIMED, 40_000), ("a", RENEWED, 41_000))) == "b"
     skewed = log(("b", CLAIMED, 40_000), ("a", RENEWED, 41_000), first={"b": 0, "a": 99_000})

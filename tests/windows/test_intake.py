@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
-import crc32c
 import pytest
 
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
+from airmirror.wire import merging
 from airmirror.wire.batches import build
-from support.hostile import batch, numbered
+from support.hostile import batch, numbered, reaching
 from support.intakes import at, intake, take
 
 
@@ -76,9 +74,7 @@ def test_a_window_that_ends_inside_an_unexpected_hole() -> None:
 
 
 def test_records_out_of_order_are_no_records() -> None:
-    one = batch(numbered(3), offsets=[0, 2, 1])
-    struct.pack_into(">i", one, 23, 2)
-    struct.pack_into(">I", one, 17, crc32c.crc32c(bytes(one[21:])))
+    one = reaching(batch(numbered(3), offsets=[0, 2, 1]), 2)
     taker, _ = intake(2)
     with pytest.raises(SourceCorrupt, match="not in order"):
         take(taker, one)
@@ -101,7 +97,51 @@ def test_a_hole_inside_a_batch_of_a_topic_that_is_not_compacted(before: int) -> 
     taker, sent = intake(4 * before + 4)
     with pytest.raises(UnexpectedHole) as caught:
         take(taker, *log)
-    assert caught.value.first_bad == 4 * before and len(sent) == before
+    hole = 4 * before + 2
+    assert (caught.value.first, caught.value.last) == (hole, hole) and len(sent) == before
     taker, sent = intake(4 * before + 4, compacted=True)
     take(taker, *log)
     assert taker.account.holes == 1 and taker.is_done and len(sent) == before + 1
+
+
+# What the cleaner leaves: a whole batch, one whose tail is gone, one of which nothing is left, nothing at all, a whole one.
+CLEANED = {
+    0: batch(numbered(4)),
+    4: at(4, reaching(batch(numbered(3, 4)), 9)),
+    14: at(14, reaching(build(b"", count=1, base_timestamp=0, max_timestamp=0), 5, count=0)),
+    25: at(25, batch(numbered(3, 25))),
+}
+KEPT = {*range(7), *range(25, 28)}
+AFTER = {0: 4, 4: 14, 14: 20, 25: 28}
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_windows_that_begin_and_end_anywhere_in_what_was_compacted(
+    monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    """A fetch from within a tail that is gone is answered with its batch: nothing is waited for, and nothing sent again."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    for begin in range(28):
+        for end in range(begin + 1, 29):
+            taker, sent = intake(end, start=begin, compacted=True)
+            take(taker, *(bytes(one) for base, one in CLEANED.items() if AFTER[base] > begin))
+            expected = KEPT & set(range(begin, end))
+            runs = [run for each in sent for run in each.on_written.__self__.runs]
+            offsets = [first + number for first, count in runs for number in range(count)]
+            assert taker.is_done and offsets == sorted(expected), (begin, end)
+            assert taker.account.holes == end - begin - len(expected) and taker.account.end == end
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_the_tail_of_a_batch_that_is_gone_from_a_topic_that_is_not_compacted(
+    monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    for end in range(8, 15):
+        taker, _ = intake(end)
+        with pytest.raises(UnexpectedHole) as caught:
+            take(taker, bytes(CLEANED[0]), bytes(CLEANED[4]))
+        assert (caught.value.first, caught.value.last, caught.value.first_bad) == (7, end - 1, 7)
+    taker, sent = intake(7)
+    take(taker, bytes(CLEANED[0]), bytes(CLEANED[4]))
+    assert taker.is_done and sum(each.count for each in sent) == 7, "what comes before it is copied"

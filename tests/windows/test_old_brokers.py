@@ -1,4 +1,4 @@
-"""Older Kafka, both sides: the same scenarios on each version; the suite of faults against 3.9 (docs/compatibility.md)."""
+"""Other versions of Kafka, both sides: the same scenarios on each; the suite of faults against 3.9 (docs/compatibility.md)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 Pair = tuple[Broker, Broker]
 
 OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER = "2.8.2", "3.9.1", "4.0.0"
+NEARBY = ("4.1.1", "4.3.0")  # the version before that of all other tests, and the one after it
 FAULTS = ("faults", "transactions", "access", "dead_letters", "leaders", "truncated", "targets")
-FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13}  # of those that we know; 13 is by topic ids
+FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13} | dict.fromkeys(NEARBY, 13)  # 13 is by topic ids
 SECRET = "key-secret"
-SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER}  # of transactions
+SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER, *NEARBY}  # of transactions
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_faults_on_an_older_kafka(name: str) -> None:
-    tests = Path(__file__).with_name(f"test_{name}.py")
+    (tests,) = Path(__file__).parent.rglob(f"test_{name}.py")
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", str(tests)],
         env=os.environ | {"KAFKA_VERSION": OLDER},
@@ -52,7 +53,7 @@ def test_the_faults_on_an_older_kafka(name: str) -> None:
     assert answer.returncode == 0, answer.stdout[-5000:]
 
 
-@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER])
+@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER, *NEARBY])
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two clusters of an old Kafka, with a listener ``TLS`` that asks for a certificate."""
     directory, version, signs = tmp_path_factory.mktemp("old"), request.param, authority()

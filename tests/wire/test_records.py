@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from itertools import islice
 
@@ -10,41 +9,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecordBatch
 
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batch import Compression, CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import HEADER_SIZE, build, next_sequence, parse, restamp
 from airmirror.wire.records import first_difference, index
 from airmirror.wire.transcode import dense_batches
+from support import hostile, intakes
 from support.examples import examples
+from support.topics import Record
 
 texts = st.one_of(st.none(), st.binary(max_size=300))
 headers = st.lists(st.tuples(st.text(max_size=10), texts), max_size=4)
-timestamps = st.integers(0, 2**41)
+timestamps = st.one_of(st.integers(0, 2**41), st.sampled_from(hostile.TIMES), st.integers(-(2**63), 2**63 - 1))
 records = st.lists(st.tuples(timestamps, texts, texts, headers), min_size=1, max_size=30)
 Rows = list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]
 
 
 def encode(rows: Rows, base: int = 0, codec: int = 0) -> bytearray:
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=codec,
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=1 << 30,
-    )
-    for number, (timestamp, key, value, its_headers) in enumerate(rows):
-        builder.append(number, timestamp=timestamp, key=key, value=value, headers=its_headers)
-    batch = bytearray(builder.build())
-    struct.pack_into(">q", batch, 0, base)
-    return batch
+    records = [Record(value, key, tuple(its_headers), time) for time, key, value, its_headers in rows]
+    return intakes.at(base, hostile.batch(records, list(hostile.CODECS)[codec]))
 
 
 def decode(batch: bytes) -> Rows:
-    return [(r.timestamp, r.key, r.value, list(r.headers)) for r in DefaultRecordBatch(batch)]
+    return [(hostile.wrapped(r.timestamp), r.key, r.value, list(r.headers)) for r in DefaultRecordBatch(batch)]
 
 
 def test_a_record_over_the_limit_comes_alone_whatever_small_ones_follow() -> None:

@@ -25,8 +25,8 @@ from airmirror.slot.errors import (
 )
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.slot.readback import Expected, ReadBack
-from airmirror.slot.refusals import BatchOverLimit, Refusals, WriteRefused, is_tolerant
-from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch
+from airmirror.slot.refusals import UNSOUND, BatchOverLimit, Refusals, WriteRefused, is_tolerant
+from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, restamp
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Produced
@@ -200,12 +200,42 @@ class Sent:
         if answer.error == TOPIC_DENIED:
             return AccessLost(*where, *there, "Write")
         first, last = self.runs[0][0], sum(self.runs[-1]) - 1
+        if answer.error in UNSOUND and (damage := self._damage()):
+            return self.delivery.corrupt(first, damage)
         about = (first,) if self.count == 1 else tuple(_offsets(self.runs, answer.refused))
         said = answer.message or error_name(answer.error)
         return WriteRefused(*where, *there, first, last, code=answer.error, error=said, offsets=about)
 
     def late(self, reason: str) -> Exception:
         return self.delivery.unavailable(reason)
+
+    def _damage(self) -> str:
+        """What is wrong with the batch itself, which was damaged before it was fetched; empty: nothing."""
+        from airmirror.wire.codecs import UnknownCodec
+        from airmirror.wire.records import index  # loads the compiled loops
+
+        fetched = Batch(
+            position=-HEADER_SIZE,
+            size=HEADER_SIZE + len(self.payload),
+            base_offset=self.runs[0][0],
+            leader_epoch=-1,
+            checksum=0,
+            attributes=self.attributes & ~LOG_APPEND_TIME,
+            last_offset_delta=self.count - 1,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            count=self.count,
+        )
+        try:
+            index(self.payload, [fetched], largest=self.delivery.largest)
+        except BatchTooLarge:  # which says nothing of what is in it
+            return ""
+        except (CorruptBatch, UnknownCodec) as error:
+            return str(error)
+        return ""
 
     def _unread(self, code: int) -> Exception:
         if code == TOPIC_DENIED:

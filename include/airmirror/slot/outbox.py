@@ -48,6 +48,7 @@ BEHIND = frozenset({0, 45})
 RETRIABLE = MOVED | {7, 19, 20, 56, CONCURRENT_TRANSACTIONS}
 # what the records themselves cause: too large, corrupt, invalid timestamp, invalid record, unsupported format, denied
 REFUSED = frozenset({2, 10, 18, 29, 32, 43, 76, 87})
+UNEXPLAINED = -1  # the broker has failed over a batch: of the source's records it is seen why
 
 
 @dataclass(slots=True)
@@ -228,7 +229,7 @@ class Outbox:
                 lane.error = lane.error if error in BEHIND else error
             elif error in FENCED:
                 raise ProducerFenced(self._routes.alias, self._transaction.name)
-            elif error in REFUSED:
+            elif error in REFUSED or (error == UNEXPLAINED and outgoing.on_late is not None):
                 raise outgoing.on_refused(result)
             else:
                 raise self._broken(

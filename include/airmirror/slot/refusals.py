@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from airmirror.config import Flow
 from airmirror.slot.errors import PartitionError
 
-MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 10, 32, 87
+UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = -1, 2, 10, 32, 87
+UNSOUND = frozenset({UNEXPLAINED, CORRUPT_MESSAGE, INVALID_RECORD})  # what a damaged batch may be answered with
 
 # By Kafka's error code, what of the remote topic lets the records in.
 _LET_IN = {
@@ -60,7 +61,7 @@ class BatchOverLimit(PartitionError):
 
 @dataclass(eq=False)
 class WriteRefused(PartitionError):
-    """The target refuses a batch for good; ``code`` is Kafka's error code."""
+    """The target refuses a batch for good, unless it gives no reason; ``code`` is Kafka's error code."""
 
     target: str
     remote_topic: str
@@ -69,6 +70,10 @@ class WriteRefused(PartitionError):
     code: int
     error: str
     offsets: tuple[int, ...] = ()  # those of the records that it is about, where that is known
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.code == UNEXPLAINED
 
     @property
     def is_of_records(self) -> bool:
@@ -80,10 +85,10 @@ class WriteRefused(PartitionError):
         return min(self.offsets, default=self.first)
 
     def __str__(self) -> str:
+        way_out = "the log of its broker says why" if self.transient else "change its configuration"
         return (
             f"{self.where}: cluster {self.target!r} refuses offsets {self.first} to {self.last} for "
-            f"{self.remote_topic!r}: {self.error}; {_LET_IN.get(self.code, 'change its configuration')}, "
-            "or leave the topic out"
+            f"{self.remote_topic!r}: {self.error}; {_LET_IN.get(self.code, way_out)}, or leave the topic out"
         )
 
 

@@ -128,7 +128,7 @@ class SlowPath:
 
         delivery = self._delivery
         if len(records) < offsets and not delivery.partition.compacted:
-            delivery.unexpected_hole(first, end - 1)
+            delivery.unexpected_hole(*_hole(records.offsets.tolist(), first, min(end, delivery.end)))
         delivery.account.holes += offsets - len(records)
         if self._lost:
             records, lost = records.split(self._lost)
@@ -208,3 +208,13 @@ class SlowPath:
             context.dead_letters.write(
                 delivery.partition.source, record, codec, reason, context.transaction, context.outbox
             )
+
+
+def _hole(offsets: Sequence[int], first: int, end: int) -> tuple[int, int]:
+    """The first and the last of the offsets in ``[first, end)`` that come before any other of those that are lacking."""
+    expected = first
+    for offset in offsets:
+        if offset > expected:
+            return expected, offset - 1
+        expected = offset + 1
+    return expected, end - 1

@@ -172,7 +172,7 @@ def _claimed(
         raise RecordsWithheld(target.alias, TopicPartition(segments, 0), offset, offset + 1, reason)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
-    if held and held.alive_at(own.timestamp):
+    if held and held.keeps_out(own.timestamp):
         appender.append([(claim.encode_key(), None)])
         raise FlowBusy(journal.flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
     # Renewed at once: so others know that it was granted, and, by the broker's clock, when.

@@ -38,6 +38,11 @@ class CurrentClaim:
     def alive_at(self, timestamp: int) -> bool:
         return not self.released and timestamp - self.renewed <= self.claim.lease_ms
 
+    def keeps_out(self, timestamp: int) -> bool:
+        """Return whether it refuses who claims after it in the log, at that time. One that was renewed in the future does not:
+        the broker's clock was set back since, and a window that lives has renewed its claim again by then."""
+        return self.alive_at(timestamp) and self.renewed - timestamp <= self.claim.lease_ms
+
 
 def note(entries: list[ClaimEntry], entry: ClaimEntry) -> None:
     """Append the next claim that was read. Of a holder's renewals in a row the last one counts: hours of them are few."""
