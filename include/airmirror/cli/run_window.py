@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from airmirror.cli import plain, show
+from airmirror.cli.extras import needs
 from airmirror.cli.failures import NOT_VERIFIED, status_of_all
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
@@ -60,6 +61,7 @@ def run_window(
     from airmirror.flows.rounds import follow as do_rounds
     from airmirror.on_spark.windows import run_judged
 
+    needs("pyspark")
     identifier = window or new_identifier()
     seconds = _seconds(follow)
     server = _server(given.config, spark, local)
