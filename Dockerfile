@@ -25,7 +25,7 @@ FROM base AS console
 COPY requirements-console-hashes.txt ./
 RUN pip install --require-hashes -r requirements-console-hashes.txt
 COPY include include
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py CHANGELOG.md README.md LICENSE ./
 RUN PYTHONPATH=include python -m airmirror_local.console \
     && pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 

@@ -26,7 +26,7 @@ LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_t
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs transcripts screenshots clean
+.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,8 @@ soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, 
 
 UV_VERSION := 0.13.9
 PIP_AUDIT := 2.10.1
+TWINE_VERSION := 7.0.0
+SPHINX := sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19
 UV = set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
 	$$scratch/bin/pip install --quiet --disable-pip-version-check
 COMPILE = $$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate
@@ -139,12 +141,23 @@ audit: $(INSTALLED) ## ask PyPI's and npm's databases for known vulnerabilities 
 	$$scratch/bin/pip-audit --no-deps --disable-pip -r requirements-dev.txt
 	$(BIN)/python -m airmirror_local.console audit
 
-dist: install ## build the wheel and the sdist into dist/
+dist: install ## build the wheel and the sdist into dist/, and check their descriptions
 	@rm -rf dist build
 	$(BIN)/python -m build
 	@rm -rf build include/*.egg-info
+	@$(UV) twine==$(TWINE_VERSION); $$scratch/bin/twine check --strict dist/*
 
-docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code
+docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code, the tables of docs/compatibility.md
+	PYTHONPATH=tests $(BIN)/python -m support.documents
+
+site: ## build the pages as a site with a search in build/site; a broken link is an error
+	@$(UV) $(SPHINX); $$scratch/bin/sphinx-build -q -W --keep-going -c docs/site -d $$scratch/doctrees . build/site; \
+	echo "Open build/site/index.html."
+
+# What fails is written down too.
+compatibility: install $(OLDEST) ## run the tests of docs/compatibility.md and write into it what passed (an hour); ONLY=…: of these folders and files
+	-$(call PYTEST,2) --junitxml build/tried.xml $(or $(ONLY),tests/windows/test_old_brokers.py tests/test_requirements.py tests/environments/test_scenarios.py tests/on_airflow/test_parsing.py)
+	PYTHONPATH=tests $(BIN)/python -m support.compatibility build/tried.xml
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 transcripts: install ## write what commands say into docs/disaster-recovery.md, carried out on two small clusters

@@ -1,13 +1,17 @@
-"""The wheel: what is in it, what it asks for, and that it runs where no checkout lies."""
+"""The wheel and the sdist: what is in them, of which version, what they ask for, and that they run where no checkout lies."""
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
+import shlex
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
+from collections.abc import Callable
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -15,7 +19,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-import airmirror
 from airmirror.web.console.registration import DIST, manifest
 from airmirror_local.brokers import Broker
 from support import ROOT
@@ -33,7 +36,8 @@ TOOLS = {
     "pytest",
     "ruff",
 }
-BUILD = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
+BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
+version: Callable[[Path], str] = runpy.run_path(str(ROOT / "setup.py"))["version"]
 # Run where the package is what was unpacked, and nothing of the checkout can be seen.
 INSTALLED = """
 import sys, pathlib, airmirror
@@ -67,23 +71,38 @@ checkpoints.topic.replication.factor = 1
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the files that Git knows, by the setuptools that is installed."""
-    directory = tmp_path_factory.mktemp("wheel")
-    listing = ["git", "ls-files", "include", "pyproject.toml", "README.md", "LICENSE"]
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the files that Git knows, without Git."""
+    directory = tmp_path_factory.mktemp("sources")
+    listing = [
+        "git",
+        "ls-files",
+        "include",
+        "*.toml",
+        "setup.py",
+        "MANIFEST.in",
+        "*.md",
+        "LICENSE",
+        "requirements-executor.txt",
+    ]
     files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
     built = sorted(str(path.relative_to(ROOT)) for path in DIST.glob("*"))  # not in Git: make install builds it
     for name in (*files.stdout.splitlines(), *built):
-        (directory / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / "source" / name).write_bytes((ROOT / name).read_bytes())
-    made = subprocess.run(
-        [sys.executable, "-c", BUILD, str(directory)],
-        cwd=directory / "source",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return directory / made.stdout.split()[-1]
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes((ROOT / name).read_bytes())
+    return directory
+
+
+def build(what: str, sources: Path, into: Path) -> Path:
+    """Build ``wheel`` or ``sdist`` by the setuptools that is installed."""
+    command = [sys.executable, "-c", BUILD, f"build_{what}", str(into)]
+    made = subprocess.run(command, cwd=sources, capture_output=True, text=True, check=True)
+    return into / made.stdout.split()[-1]
+
+
+@pytest.fixture(scope="session")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", sources, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +122,7 @@ def _is_source_of_the_console(path: Path) -> bool:
 
 
 @pytest.mark.seconds
-def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
+def test_the_wheel_has_every_file_of_the_package(wheel: Path, sources: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
         (points,) = (content.read(name).decode() for name in names if name.endswith("entry_points.txt"))
@@ -116,12 +135,81 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert {"airmirror/py.typed", "airmirror/quality/expectations/replication.yaml"} <= expected <= names
     assert {f"airmirror/web/console/dist/{name}" for name in manifest().values()} <= names
     assert not [name for name in names if name.endswith((".tsx", ".ts", ".mjs")) or "node_modules" in name]
-    assert {name.split("/")[0] for name in names - expected} == {f"airmirror-{airmirror.__version__}.dist-info"}
+    assert {name.split("/")[0] for name in names - expected} == {f"airmirror-{version(sources)}.dist-info"}
     assert "[airflow.plugins]\nairmirror = airmirror.web.plugin:AirmirrorPlugin" in points
     assert "airmirror = airmirror.cli.main:app" in points
 
 
-def test_the_base_needs_confluent_kafka_only_and_no_extra_a_tool(metadata: Message) -> None:
+@pytest.mark.seconds
+def test_the_sdist_makes_the_same_wheel_and_has_the_console_s_sources(
+    wheel: Path, sources: Path, tmp_path: Path
+) -> None:
+    packed = build("sdist", sources, tmp_path)
+    with tarfile.open(packed) as content:
+        content.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / packed.name.removesuffix(".tar.gz")
+    of_the_console = {path.name for path in (DIST.parent / "src").iterdir()}
+    there = unpacked / "include" / "airmirror" / "web" / "console" / "src"
+    assert {path.name for path in there.iterdir()} == of_the_console
+    assert (unpacked / "CHANGELOG.md").is_file() and not (unpacked / "tests").exists()
+    (unpacked / "CHANGELOG.md").unlink()  # its version is that of its own description
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(build("wheel", unpacked, tmp_path)) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+
+
+def test_the_version_is_the_tag_s_else_the_changelog_s(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=any", "-c", "user.email=any@example.org")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    log = tmp_path / "CHANGELOG.md"
+    log.write_text("# Changelog\n\n## [1.3.0] - unreleased\n\n## [1.2.0] - 2030-01-31\n")
+    assert version(tmp_path) == "1.3.0.dev0"
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one")
+    assert version(tmp_path) == "1.3.0.dev1"
+    git("tag", "other")
+    git("tag", "v1.3.0")
+    assert version(tmp_path) == "1.3.0"
+    inside = tmp_path / "unpacked"  # an archive's sources, in a folder of somebody's checkout
+    inside.mkdir()
+    (inside / "CHANGELOG.md").write_text(log.read_text())
+    assert version(inside) == "1.3.0.dev0"
+    git("commit", "--quiet", "--message", "two", "--allow-empty")
+    assert version(tmp_path) == "1.3.0.dev2"
+    log.write_text(log.read_text().replace("unreleased", "2030-02-28"))
+    assert version(tmp_path) == "1.3.0"
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: airmirror\nVersion: 1.3.0.dev2\n")
+    assert version(tmp_path) == "1.3.0.dev2"
+    (tmp_path / "PKG-INFO").unlink()
+    log.write_text("# Changelog\n")
+    with pytest.raises(ValueError, match=re.escape("CHANGELOG.md has no line like")):
+        version(tmp_path)
+
+
+def test_the_changelog_is_in_keep_a_changelog_s_form() -> None:
+    heads = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    found = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (unreleased|\d{4}-\d\d-\d\d)", head) for head in heads]
+    assert found and all(found), heads
+    numbers = [tuple(map(int, each.groups()[:3])) for each in found if each]
+    assert numbers == sorted(numbers, reverse=True) and numbers[-1] == (0, 1, 0)
+    assert not any("unreleased" in head for head in heads[1:])
+    kinds = set(re.findall(r"^### (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_release_workflow_is_one_and_calls_what_there_is() -> None:
+    file = ROOT / ".github" / "workflows" / "release.yml"
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    called = re.findall(r"^ +- run: make (\S+)$", file.read_text(), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "dist" in called and set(called) <= set(targets)
+
+
+def test_the_base_needs_confluent_kafka_only_and_no_extra_a_tool(metadata: Message, sources: Path) -> None:
     needed = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
     assert [each.name for each in needed if each.marker is None] == ["confluent-kafka"]
     extras = set(metadata.get_all("Provides-Extra", []))
@@ -129,15 +217,17 @@ def test_the_base_needs_confluent_kafka_only_and_no_extra_a_tool(metadata: Messa
     assert not TOOLS & {each.name.lower() for each in needed}
     by_extra = {extra: {each.name for each in needed if _is_of(each, extra)} for extra in extras}
     assert not by_extra["client"] - {"confluent-kafka"}
-    assert not {"apache-airflow", "pyspark", "pandas", "great-expectations"} & (by_extra["executor"] | by_extra["cli"])
-    assert metadata["Version"] == airmirror.__version__
+    of_commands = by_extra["executor"] | by_extra["cli"]
+    assert not {"apache-airflow", "pyspark", "pyarrow", "pandas", "great-expectations"} & of_commands
+    assert metadata["Version"] == version(sources)
+    assert "Framework :: Apache Airflow :: Provider" in metadata.get_all("Classifier", [])
 
 
 def test_executors_extra_is_what_executors_are_given(metadata: Message) -> None:
     needed = (Requirement(line) for line in metadata.get_all("Requires-Dist", []))
     extra = {each.name.lower() for each in needed if _is_of(each, "executor")}
     given = {re.split(r"[=<>; ]", line)[0] for line in (ROOT / "requirements-executor.txt").read_text().splitlines()}
-    assert extra - {"pyarrow"} <= given  # Spark brings pyarrow
+    assert extra <= given and "pyarrow" not in given  # Spark brings it
 
 
 def with_hashes(file: str) -> dict[str, str]:
@@ -192,11 +282,11 @@ def test_a_clean_environment_runs_a_window(wheel: Path, east: Broker, west: Brok
     subprocess.run([str(python), "-c", "import airmirror.client"], cwd=tmp_path, check=True)
     few = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout.splitlines()
     assert {re.split(r"==| @", line)[0] for line in few} == {"airmirror", "confluent-kafka"}
-    subprocess.run([*pip, "install", *locked, f"{wheel}[cli,spark]"], check=True)
-    installed = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout
-    assert not {"pytest", "apache-airflow", "great-expectations"} & {
-        line.partition("==")[0] for line in installed.splitlines()
-    }
+    # The commands alone: at most 100 MiB to download, and what a window needs besides is said with the command that adds it.
+    downloaded = tmp_path / "downloaded"
+    subprocess.run([*pip, "download", *locked[1:], "--dest", str(downloaded), f"{wheel}[cli]"], check=True)
+    assert sum(file.stat().st_size for file in downloaded.iterdir()) <= 100 << 20
+    subprocess.run([*pip, "install", "--no-index", "--find-links", str(downloaded), f"{wheel}[cli]"], check=True)
     name = create_topic(east, topic("orders"), 3)
     produce(east, name, numbered(300))
     (tmp_path / "include").mkdir()
@@ -204,7 +294,21 @@ def test_a_clean_environment_runs_a_window(wheel: Path, east: Broker, west: Brok
     (tmp_path / "include" / "mirror.properties").write_text(text)
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "AIRMIRROR_LEDGER")}
     command = [str(python.with_name("airmirror"))]
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    refused = run("run-window", "--local")
+    assert refused.returncode == 2 and "the extra 'spark' has it" in refused.stderr, refused
+    (adds,) = re.findall(r"`([^`]*)`", refused.stderr)
+    words = shlex.split(adds)
+    assert words[:-1] == [str(python), "-m", "pip", "install"] and words[-1].endswith(f"file://{wheel}")
+    subprocess.run([*words[:-1], "--quiet", *locked, words[-1]], check=True)
+    installed = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout
+    assert not {"pytest", "apache-airflow", "great-expectations"} & {
+        line.partition("==")[0] for line in installed.splitlines()
+    }
     for words in (["config"], ["run-window", "--local"], ["verify"]):
-        done = subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = run(*words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
     assert_mirrored(east, name, west, f"east.{name}")

@@ -1,15 +1,25 @@
-"""Airmirror as one of Airflow's providers: its connection type, that type's form, and the button that tests a connection."""
+"""Airmirror as one of Airflow's providers: its metadata, its connection type with its form, and the test of a connection."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
 
+import airflow
+import jsonschema
 import pytest
 from airflow.providers_manager import ProvidersManager
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
+from airflow.triggers.base import BaseTrigger
 
 import airmirror
 from airmirror.on_airflow.hook import ClusterHook
+from airmirror.on_airflow.provider import get_provider_info
 from airmirror_local.brokers import Broker
 
 TYPE = "airmirror_kafka"
@@ -26,6 +36,48 @@ def test_airflow_lists_it_with_its_connection_type() -> None:
         widget.field_name for widget in manager.connection_form_widgets.values() if widget.package_name == "airmirror"
     }
     assert fields == {"security.protocol", "sasl.mechanism"}
+
+
+def test_it_describes_itself_as_airflow_s_schema_has_it() -> None:
+    schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
+    jsonschema.validate(get_provider_info(), schema)
+
+
+def test_every_link_and_trigger_of_the_library_is_named() -> None:
+    """What a provider's description names is what the package has; no line is left from code that has been renamed."""
+    info, package = get_provider_info(), Path(airmirror.__file__).parent
+    links = import_module("airmirror.on_airflow.dags.links")
+    own = {name for name, each in vars(links).items() if _is_own(each, BaseOperatorLink, links.__name__)}
+    assert {f"{links.__name__}.{name}" for name in own} == set(info["extra-links"]) and len(own) > 1
+    modules = (
+        f"airmirror.on_airflow.triggers.{each.stem}" for each in (package / "on_airflow" / "triggers").glob("*.py")
+    )
+    with_trigger = {
+        name for name in modules if any(_is_own(each, BaseTrigger, name) for each in vars(import_module(name)).values())
+    }
+    assert with_trigger == {name for each in info["triggers"] for name in each["python-modules"]}
+    assert import_module(info["hooks"][0]["python-modules"][0]).ClusterHook is ClusterHook
+
+
+def _is_own(thing: object, base: type, module: str) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, base) and thing.__module__ == module
+
+
+def test_airflow_s_command_answers(tmp_path: Path) -> None:
+    command = [
+        str(Path(sys.executable).with_name("airflow")),
+        "providers",
+        "get",
+        "airmirror",
+        "--full",
+        "--output",
+        "json",
+    ]
+    environment = {"AIRFLOW_HOME": str(tmp_path), "PATH": str(Path(sys.executable).parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert found["package-name"] == "airmirror" and "extra-links" in found
 
 
 def given(monkeypatch: pytest.MonkeyPatch, host: str) -> ClusterHook:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import crc32c
 import lz4.frame
-import zstandard
+from backports import zstd
 from kafka.codec import gzip_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -386,7 +386,7 @@ DECODERS = (
         snappy_encode(_PLAIN, xerial_blocksize=99),
     ),
     _codec(3, lz4.frame.compress(_PLAIN), lz4.frame.compress(_PLAIN, content_checksum=True, store_size=False)),
-    _codec(4, zstandard.compress(_PLAIN), zstandard.ZstdCompressor(write_content_size=False).compress(_PLAIN)),
+    _codec(4, zstd.compress(_PLAIN), zstd.compress(_PLAIN, options={zstd.CompressionParameter.content_size_flag: 0})),
     Decoder(
         "codec-3-of-format-0",
         lambda data: decompress_lz4_of_format_0(memoryview(data)),

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import zstandard
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -365,7 +365,7 @@ def test_a_record_that_brokers_take_and_nobody_can_read(monkeypatch: pytest.Monk
 
 
 def test_a_small_batch_that_would_be_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = zstandard.compress(bytes(200 << 20))
+    bomb = zstd.compress(bytes(200 << 20))
     batch = build(bomb, count=1, base_timestamp=1, max_timestamp=1, codec=4)
     assert len(batch) < 20_000
     with guarded(60, 100):

@@ -18,6 +18,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.certificates import authority
+from airmirror_local.jars import KAFKA_VERSION
 from airmirror_local.zookeeper import old_broker
 from flows import test_takeover, test_takeover_mirrormaker
 from offsets import test_groups
@@ -34,9 +35,9 @@ Pair = tuple[Broker, Broker]
 OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER = "2.8.2", "3.9.1", "4.0.0"
 NEARBY = ("4.1.1", "4.3.0")  # the version before that of all other tests, and the one after it
 FAULTS = ("faults", "transactions", "access", "dead_letters", "leaders", "truncated", "targets")
-FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13} | dict.fromkeys(NEARBY, 13)  # 13 is by topic ids
+FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13} | dict.fromkeys((*NEARBY, KAFKA_VERSION), 13)  # by topic ids
 SECRET = "key-secret"
-SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER, *NEARBY}  # of transactions
+SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER, *NEARBY, KAFKA_VERSION}  # of transactions
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -53,7 +54,7 @@ def test_the_faults_on_an_older_kafka(name: str) -> None:
     assert answer.returncode == 0, answer.stdout[-5000:]
 
 
-@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER, *NEARBY])
+@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER, *NEARBY, KAFKA_VERSION])
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two clusters of an old Kafka, with a listener ``TLS`` that asks for a certificate."""
     directory, version, signs = tmp_path_factory.mktemp("old"), request.param, authority()

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import ParamSpec
 
 import typer
 from rich.console import Console
 
+from airmirror.cli.extras import not_installed
 from airmirror.cli.tables import line
 from airmirror.errors import AirmirrorError
 
@@ -49,6 +51,7 @@ INPUT = frozenset(
         "NoSuchPosition",
         "NoSuchStep",
         "NotHeld",
+        "NotInstalled",
         "NotMirrored",
         "NotOfTheFlow",
         "NothingToCompare",
@@ -84,6 +87,17 @@ def as_json(error: AirmirrorError) -> str:
     return json.dumps({"error": told}, indent=2, ensure_ascii=False)
 
 
+@contextmanager
+def _extras_named() -> Iterator[None]:
+    """Raises NotInstalled for a module of an extra that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if found := not_installed(error):
+            raise found from error
+        raise
+
+
 def failures_reported(
     command: Callable[P, None], status: int = NOT_VERIFIED, interrupted: str = "interrupted"
 ) -> Callable[P, None]:
@@ -92,7 +106,8 @@ def failures_reported(
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _extras_named():
+                command(*args, **kwargs)
         except AirmirrorError as error:
             if kwargs.get("as_json"):
                 typer.echo(as_json(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from rich.console import RenderableType
@@ -15,7 +15,9 @@ from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, sh
 from airmirror.report.document import Document, Finding, Row, column_title
 from airmirror.report.files import write_document
 from airmirror.report.page import value_told
-from airmirror.report.signing import Signer
+
+if TYPE_CHECKING:
+    from airmirror.report.signing import Signer
 
 # An answer that says nothing but the question again is left out, so that the lines that matter stand out.
 ANSWERS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,9 @@ from airmirror.cli.options import DEFAULT_LEDGER, Expectations, Secrets, console
 from airmirror.cli.tables import print_json, safe
 from airmirror.evidence.asking import EmptyTimeRange
 from airmirror.report.files import write_evidence
-from airmirror.report.signing import Signer
+
+if TYPE_CHECKING:
+    from airmirror.report.signing import Signer
 
 PASSWORD = "AIRMIRROR_REPORT_KEY_PASSWORD"
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from airmirror.cli import plain, show
+from airmirror.cli.extras import needs
 from airmirror.cli.failures import NOT_VERIFIED, status_of_all
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import DEFAULT_SPARK, Expectations, Spark, console, expectations_in, new_identifier, spark_of
@@ -53,6 +54,7 @@ def run_window(
     from airmirror.on_spark.windows import run_judged
     from airmirror.windows.window import WindowOrder
 
+    needs("pyspark")
     identifier = window or new_identifier()
     seconds = _seconds(follow)
     server = _server(given.config, spark, local)

@@ -41,7 +41,9 @@ def connect(url: str) -> Engine:
         # A server that was restarted has forgotten the connections of the pool.
         return sql.create_engine(parsed, pool_pre_ping=True, **options)
     except (ImportError, SQLAlchemyError) as error:
-        raise LedgerUrlInvalid(f"the driver of {parsed.drivername} is not there ({error})") from error
+        raise LedgerUrlInvalid(
+            f"the driver of {parsed.drivername} is not there ({error}); the extra postgres has psycopg2"
+        ) from error
 
 
 def shown(url: URL) -> str:

@@ -1,4 +1,4 @@
-"""Airmirror as Airflow's providers describe themselves: the connection type of a Kafka cluster, with its form.
+"""Airmirror as Airflow's providers describe themselves: a connection type with its form, its hook, triggers and extra links.
 
 Every Airflow command reads it at its start: it imports nothing.
 """
@@ -9,18 +9,26 @@ from typing import Any
 
 CONNECTION = "airmirror_kafka"
 CONNECTION_NAME = "Kafka cluster (Airmirror)"
+NAME = "Airmirror"
+_HERE = "airmirror.on_airflow"
 
 
 def get_provider_info() -> dict[str, Any]:
     """What the entry point ``apache_airflow_provider`` answers, in the form of Airflow's provider_info.schema.json."""
     return {
         "package-name": "airmirror",
-        "name": "Airmirror",
+        "name": NAME,
         "description": "Kafka topics replicated between clusters in Airflow-orchestrated PySpark windows",
+        "integrations": [{"integration-name": NAME, "tags": ["software"]}],
+        "hooks": [{"integration-name": NAME, "python-modules": [f"{_HERE}.hook"]}],
+        "triggers": [
+            {"integration-name": NAME, "python-modules": [f"{_HERE}.triggers.growth", f"{_HERE}.triggers.heartbeats"]}
+        ],
+        "extra-links": [f"{_HERE}.dags.links.DataDocsLink", f"{_HERE}.dags.links.ReportLink"],
         "connection-types": [
             {
                 "connection-type": CONNECTION,
-                "hook-class-name": "airmirror.on_airflow.hook.ClusterHook",
+                "hook-class-name": f"{_HERE}.hook.ClusterHook",
                 "hook-name": CONNECTION_NAME,
                 "ui-field-behaviour": {
                     "hidden-fields": ["schema", "port"],

@@ -11,7 +11,6 @@ from airmirror import __version__
 from airmirror.report.canonical import parsed
 from airmirror.report.files import Stored, read_report, reports_of, signature_of
 from airmirror.report.page import embedded_json, page
-from airmirror.report.signing import is_signed_by
 from airmirror.times import utc
 
 
@@ -81,6 +80,8 @@ def _signer(stored: Stored, public_key: str) -> str:
 
 def _signature(stored: Stored, file: Path, data: bytes) -> str:
     """Return the error of the signature of one of its files, or ""."""
+    from airmirror.report.signing import is_signed_by
+
     key, signed = _key_of(stored), signature_of(file)
     try:
         signature = signed.read_bytes()

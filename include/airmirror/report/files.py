@@ -12,13 +12,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airmirror.report.canonical import canonical
 from airmirror.report.document import FORMAT, Document
 from airmirror.report.errors import NoReport, ReportNotWritten
 from airmirror.report.page import page
-from airmirror.report.signing import Signer
+
+if TYPE_CHECKING:  # it needs the package cryptography, which who signs nothing need not have
+    from airmirror.report.signing import Signer
 
 SUFFIXES = (".html", ".json")
 MOST_BYTES = 1 << 30

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import lz4.frame
 import snappy
 import xxhash
-import zstandard
+from backports import zstd
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode
 
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batch import LARGEST
 
 CHUNK = 1 << 20
+_PIECE = 1 << 17
 XERIAL = b"\x82SNAPPY\0"  # how the framing of xerial's snappy begins, which Java's clients use; then two int32 versions
 _XERIAL_HEADER_SIZE = 16
 _int32 = struct.Struct(">i")
@@ -94,7 +95,7 @@ def compress(codec: int, records: bytes | memoryview, level: int | None = None) 
     if codec == 3:
         return bytes(lz4_encode(bytes(records), compression_level=level or 0))
     if codec == 4:
-        return zstandard.ZstdCompressor(level=3 if level is None else level).compress(records)
+        return zstd.compress(records, 3 if level is None else level)
     raise UnknownCodec(codec)
 
 
@@ -123,9 +124,17 @@ def _gzip(payload: memoryview, largest: int) -> Iterator[bytes]:
 
 
 def _zstd(payload: memoryview, largest: int) -> Iterator[bytes]:
-    with zstandard.ZstdDecompressor().stream_reader(payload, read_across_frames=True) as stream:
-        while part := stream.read(min(CHUNK, largest + 1)):
-            yield part
+    """Frame after frame, a piece at a time: what is left of a piece is copied at the end of each frame in it."""
+    frame, chunk = zstd.ZstdDecompressor(), min(CHUNK, largest + 1)
+    for begin in range(0, len(payload), _PIECE):
+        piece: memoryview | bytes = payload[begin : begin + _PIECE]
+        while piece or not (frame.needs_input or frame.eof):
+            if frame.eof:
+                frame = zstd.ZstdDecompressor()
+            yield frame.decompress(piece, chunk)
+            piece = frame.unused_data
+    if len(payload) and not frame.eof:
+        raise ValueError("the frame is cut off")
 
 
 def _lz4(payload: memoryview | bytes, largest: int) -> Iterator[bytes]:

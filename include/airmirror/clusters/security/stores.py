@@ -107,7 +107,9 @@ def _pkcs12(store: Store) -> tuple[str, str]:
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ModuleNotFoundError as error:
-        reason = "PKCS#12 is read with the package cryptography, which is not installed; PEM needs none"
+        reason = (
+            "PKCS#12 is read with the package cryptography (the extra crypto), which is not installed; PEM needs none"
+        )
         raise UnsupportedClientSetting(store.alias, f"{store.name}.type", reason) from error
     try:
         found = pkcs12.load_pkcs12(content, None if store.password is None else store.password.encode())
