@@ -195,12 +195,16 @@ class SegmentRecord(SegmentTopicRecord):
 
 @dataclass(frozen=True)
 class Verified(SegmentTopicRecord):
-    """The last source offset of a partition that the gate has let pass (invariant F)."""
+    """The last source offset of a partition that the gate has let pass (invariant F).
+
+    ``seen``: the end of the segment topic as its judge had read it. It counts for nothing where a reset of the partition lies
+    between: the judge slept, and what it has seen is not there any more.
+    """
 
     kind: ClassVar[int] = 3
     key_fields: ClassVar[Fields] = PARTITION
     value_fields: ClassVar[Fields] = fields(
-        source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64
+        source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64, seen=INT64
     )
 
     topic: str
@@ -210,6 +214,7 @@ class Verified(SegmentTopicRecord):
     target_end: int
     window: str
     time_ms: int
+    seen: int
 
 
 @dataclass(frozen=True)
