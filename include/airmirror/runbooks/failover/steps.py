@@ -164,7 +164,8 @@ def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT)
 
 
 def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
-    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
+    """The positions of the groups that are moved, of all that was not moved by its name before. Disaster: as they were last seen.
+    Raises OffsetsHeld."""
     if order.way == "disaster":
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
             return _ours(journal, rows_as_last_seen(journal)[0])
@@ -173,7 +174,9 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
 
 
 def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
-    return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
+    apart = journal.index.owners().is_apart
+    ours = [row for row in rows if row.found is not Reason.NOT_REPLICATED and not apart(row.topic)]
+    return held_back(journal, ours)
 
 
 def _check_closed(opened: Opened, order: FailoverOrder) -> None:
