@@ -269,3 +269,17 @@ def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[Gro
 def forget(pen: SegmentWriter, moves_: Collection[GroupMove]) -> None:
     """Delete moves: they were undone, or can't be any more."""
     pen.write([(each.encode_key(), None) for each in moves_])
+def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:
+    """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
+    that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
+    left = {each.name for each in to_put_back(journal, ours)}
+    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
+    there = list_groups(journal.target) if names else {}
+    at = stable_offsets(journal.target, names & there.keys(), topics)
+    for row in rows:
+        found = at.get(row.move.group, {}).get(TopicPartition(row.move.topic, row.move.partition))
+        if row.move.group and (found.offset if found else -1) != row.move.before:
+            left.add(row.name)
+    return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
+
+
