@@ -23,6 +23,7 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
@@ -51,6 +52,23 @@ class GroupsActive(AirmirrorError):
         return (
             f"flow {self.flow!r}: no group was moved, because some have members on the target; stop these consumers, and do "
             f"this again\n{listed(self.groups)}"
+        )
+
+
+@dataclass(eq=False)
+class GroupsReadOn(AirmirrorError):
+    """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    cluster: str
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: groups have consumed further on cluster {self.cluster!r} while they were moved; stop these "
+            f"consumers, and do this again\n{listed(self.groups)}"
         )
 
 
@@ -101,6 +119,7 @@ def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: b
     offsets = _to_write(rows, planned, on_target)
     pen.write(_remembered(pen, planned, rows, on_target, None if all_too else offsets))
     errors = commit_offsets(journal.target, offsets)
+    pen.check()  # Kafka has no fence for positions: whoever has the claim by now may have put groups back
     journal.catch_up()
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
@@ -136,6 +155,18 @@ def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
         elif not row.found.exact or row.found.again:
             wrong.append(f"{name}: estimated, or read again from {row.found.translation} on")
     return wrong
+
+
+def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPosition]) -> None:
+    """Raise GroupsReadOn where positions of the source are others ``now`` than in the ``rows`` that were moved."""
+    was = {(row.group, row.key): row.committed.offset for row in rows}
+    moved_on = [
+        f"{row.group} in {row.key} was at {was.get((row.group, row.key), 'none')} and is at {row.committed.offset}"
+        for row in now
+        if was.get((row.group, row.key)) != row.committed.offset
+    ]
+    if moved_on:
+        raise GroupsReadOn(flow.name, flow.source.alias, tuple(moved_on))
 
 
 def _remembered(
@@ -245,6 +276,20 @@ def put_back(pen: SegmentWriter, rows: Sequence[PutBack]) -> None:
     forget(pen, [row.move for row in rows])
 
 
+def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:
+    """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
+    that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
+    left = {each.name for each in to_put_back(journal, ours)}
+    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
+    there = list_groups(journal.target) if names else {}
+    at = stable_offsets(journal.target, names & there.keys(), topics)
+    for row in rows:
+        found = at.get(row.move.group, {}).get(TopicPartition(row.move.topic, row.move.partition))
+        if row.move.group and (found.offset if found else -1) != row.move.before:
+            left.add(row.name)
+    return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
+
+
 def switched(window: str) -> GroupMove:
     """The record that all groups of ``window`` were switched: what they have beyond their moves, they have from then on."""
     return GroupMove(
@@ -269,17 +314,3 @@ def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[Gro
 def forget(pen: SegmentWriter, moves_: Collection[GroupMove]) -> None:
     """Delete moves: they were undone, or can't be any more."""
     pen.write([(each.encode_key(), None) for each in moves_])
-def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:
-    """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
-    that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
-    left = {each.name for each in to_put_back(journal, ours)}
-    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
-    there = list_groups(journal.target) if names else {}
-    at = stable_offsets(journal.target, names & there.keys(), topics)
-    for row in rows:
-        found = at.get(row.move.group, {}).get(TopicPartition(row.move.topic, row.move.partition))
-        if row.move.group and (found.offset if found else -1) != row.move.before:
-            left.add(row.name)
-    return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
-
-

@@ -22,9 +22,9 @@ from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
+from airmirror.runbooks.moving import SegmentWriter, check_still, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.mirror import Journal, Mirror
 
 
@@ -147,16 +147,21 @@ def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
+    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, GroupsReadOn, OffsetsHeld,
+    FlowBusy, FenceStuck."""
     _check_closed(opened, order)
     catch_up_ledger(opened)
     rows = positions(opened, order)
     with (
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
-        claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
+        claimed(journal, _window("groups"), slots=1, closed_too=True) as granted,
     ):
+        fence_around(granted, 1)  # an undo may be about to open the flow
         journal.catch_up()
+        _check_closed(opened, order)
         done = move_groups(SegmentWriter.of(granted), rows)
+        if order.way == "planned":
+            check_still(opened.flow, rows, positions(opened, order))
     for each in done:
         if each.reason:
             progress.line(f"{each.group} in {each.topic}-{each.partition} was left: {each.reason}")
