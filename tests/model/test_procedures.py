@@ -6,22 +6,43 @@ import pytest
 
 from model.__main__ import PAGE
 from model.page import named_scopes
-from model.procedure_scopes import BROKEN, DEEP, MEANT, QUICK, explored
+from model.procedure_scopes import (
+    BROKEN,
+    DEEP,
+    FAILBACK_UNDONE,
+    MEANT,
+    MOVE,
+    MOVE_UNDONE,
+    OVER_MOVED,
+    OVER_RETURN,
+    QUICK,
+    UNDONE,
+    explored,
+)
 from model.procedures import Meeting
 from model.scopes import BROKEN as BROKEN_WINDOWS
 from model.scopes import DEEP as WINDOWS
 
 pytestmark = pytest.mark.timeout(900)
 
+LARGE = {
+    each.name for each in (FAILBACK_UNDONE, MOVE, MOVE_UNDONE, OVER_MOVED, OVER_RETURN, UNDONE)
+}  # 5,000 states and more
 
-@pytest.mark.parametrize("meeting", QUICK, ids=lambda each: each.name)
+
+def marks(meeting: Meeting) -> list[pytest.MarkDecorator]:
+    """``make test-quick`` leaves out what explores a large meeting."""
+    return [pytest.mark.seconds] if meeting.name in LARGE else []
+
+
+@pytest.mark.parametrize("meeting", [pytest.param(each, id=each.name, marks=marks(each)) for each in QUICK])
 def test_every_state_is_as_it_should_be(meeting: Meeting) -> None:
     found = explored(meeting, MEANT)
     assert found.whole, str(found)
     assert found.states > 50
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(each.meeting)) for name, each in BROKEN.items()])
 def test_what_is_put_back_is_found(name: str) -> None:
     fault = BROKEN[name]
     found = explored(fault.meeting, fault.rules)

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from airmirror.flows.closing import StillReturning, close, owners_now
+from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
@@ -36,6 +37,7 @@ from support.killing import killed_at
 from support.migrations import ORDER as MOVE
 from support.migrations import move_of, moving, takes
 from support.returns import ORDER, THERE, Both, there_and_back, write
+from support.sides import Sides
 from support.topics import create_topic, produce
 from support.waiting import short_waits
 
@@ -80,10 +82,9 @@ def test_a_failover_leaves_what_was_moved_by_its_name(east: Broker, west: Broker
     assert {each.topic for each in groups} <= {stays}
 
 
-def test_a_flow_is_opened_whatever_has_returned_of_what_was_moved_by_its_name(
-    east: Broker, west: Broker, tmp_path: Path
-) -> None:
+def test_a_flow_is_opened_whatever_has_returned_of_what_was_moved_by_its_name(sides: Sides, tmp_path: Path) -> None:
     """A topic's records return; the flow is failed over, and that is undone. Without its name, nobody means that topic."""
+    east, west = sides.east, sides.west
     bill = create_topic(east, f"bill-{uuid.uuid4().hex[:8]}", 1)
     shop = create_topic(east, f"shop-{uuid.uuid4().hex[:8]}", 1)
     both = there_and_back(east, west, tmp_path, topic=shop, settings={f"{THERE}.topics": f"{shop}, {bill}"})
@@ -135,13 +136,17 @@ def test_a_failover_fences_an_undo_that_sleeps(
 def test_a_failover_says_no_group_is_moved_that_lost_its_claim_meanwhile(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airmirror.runbooks import moving as group_moving
-
     group = a_group()
     flow = ready(east, west, tmp_path, group)
     failover_steps.close_step(flow.opened, PLANNED)
-    other = elsewhere(flow.opened, tmp_path)
-    at_the_last_moment(monkeypatch, group_moving, "commit_offsets", before=lambda: undo_failover(other, PLANNED))
+    other, write_them = elsewhere(flow.opened, tmp_path), group_moving.commit_offsets
+
+    def sleeps(*given: Any) -> Any:
+        monkeypatch.setattr(group_moving, "commit_offsets", write_them)
+        undo_failover(other, PLANNED)
+        return write_them(*given)
+
+    monkeypatch.setattr(group_moving, "commit_offsets", sleeps)
     with pytest.raises(SlotFenced):
         failover_steps.move_step(flow.opened, PLANNED)
 
@@ -178,10 +183,9 @@ def gone_over(east: Broker, west: Broker, directory: Path) -> Both:
     return both
 
 
-def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(
-    east: Broker, west: Broker, tmp_path: Path
-) -> None:
+def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(sides: Sides, tmp_path: Path) -> None:
     """The undo broke off after that; the failback, approved before, is run again."""
+    east, west = sides.east, sides.west
     both = gone_over(east, west, tmp_path)
     failback_steps.move_step(both.pair, ORDER)
     with killed_at(failback_undo, "give_up"):
@@ -196,9 +200,10 @@ def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(
 
 
 def test_the_undo_of_a_failback_puts_nothing_back_without_the_claim_of_both_flows(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failback claims both, and finishes, while the undo sleeps between its two claims."""
+    east, west = sides.east, sides.west
     both = gone_over(east, west, tmp_path)
     failback_steps.move_step(both.pair, ORDER)
     moved, other = committed(east, both.group), both.elsewhere(tmp_path)
@@ -250,7 +255,8 @@ def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(
         producer.commit_transaction(30)
 
 
-def test_what_returns_is_not_handed_back(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_what_returns_is_not_handed_back(sides: Sides, tmp_path: Path) -> None:
+    east, west = sides.east, sides.west
     both = there_and_back(east, west, tmp_path, partitions=1)
     write(east, both.topic, 0, 10, 1)
     both.window(both.there)

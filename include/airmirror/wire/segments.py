@@ -195,11 +195,8 @@ class SegmentRecord(SegmentTopicRecord):
 
 @dataclass(frozen=True)
 class Verified(SegmentTopicRecord):
-    """The last source offset of a partition that the gate has let pass (invariant F).
-
-    ``seen``: the end of the segment topic as its judge had read it. It counts for nothing where a reset of the partition lies
-    between: the judge slept, and what it has seen is not there any more.
-    """
+    """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the segment topic as
+    its judge had read it; where a reset of the partition lies between, it slept, and the record counts for nothing."""
 
     kind: ClassVar[int] = 3
     key_fields: ClassVar[Fields] = PARTITION

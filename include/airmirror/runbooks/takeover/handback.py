@@ -87,9 +87,7 @@ def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tu
         if journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
         with claimed(journal, window, slots=1) as granted:
-            fence_around(
-                granted, 1
-            )  # slots of a window that sleeps would commit after MirrorMaker 2 was told where it continues
+            fence_around(granted, 1)  # a slot of a window that sleeps would commit after MirrorMaker 2 was told
             found, partitions = positions(opened), journal.target.partitions(topic)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
