@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from model.explore import Explored
 
@@ -14,32 +14,32 @@ HEAD = """# The states of the model
 SCOPES = ("| scope | states | steps | longest way |", "|---|---|---|---|")
 FAULTS = ("| put back | found after | what is found |", "|---|---|---|")
 
-Row = tuple[bool, bool, str, Explored]  # of procedures, a fault, its name
 
-
-def page(rows: Sequence[Row], seconds: float) -> str:
-    """The text of the page."""
-    states = sum(found.states for *_, found in rows)
-    lines = [HEAD, f"{states:,} states in {seconds / 60:.0f} minutes, in two processes.", ""]
-    for of_procedures, title in ((False, "Windows"), (True, "Procedures that meet")):
-        scopes = [found for mine, fault, _, found in rows if mine is of_procedures and not fault]
-        faults = [(name, found) for mine, fault, name, found in rows if mine is of_procedures and fault]
-        if scopes:
-            lines += [f"## {title}", "", *SCOPES, *map(_scope, scopes), ""]
-        if faults:
-            lines += [*FAULTS, *(_fault(name, found) for name, found in faults), ""]
+def page(parts: Mapping[str, tuple[Sequence[str], Sequence[str]]], found: Mapping[str, str], before: str) -> str:
+    """The text of the page. ``parts``: by title the names of scopes and of faults; ``found``: the rows of what was explored; of
+    what was not, the row of the page ``before`` stays."""
+    rows = {name: line for line in before.splitlines() if (name := _name(line))} | found
+    lines = [HEAD]
+    for title, (scopes, faults) in parts.items():
+        lines += [f"## {title}", ""]
+        for head, names in ((SCOPES, scopes), (FAULTS, faults)):
+            lines += [*head, *(rows[name] for name in names if name in rows), ""]
     return "\n".join(lines)
 
 
-def _scope(found: Explored) -> str:
+def row(name: str, found: Explored, *, is_fault: bool) -> str:
+    """The row of a scope, or of a fault that was put back."""
+    if is_fault:
+        return f"| {name} | {len(found.way)} steps | {found.wrong} |"
     extent = "all" if found.whole else "not all"
-    return f"| {found.scope} | {found.states:,} ({extent}) | {found.steps:,} | {found.depth} |"
-
-
-def _fault(name: str, found: Explored) -> str:
-    return f"| {name} | {len(found.way)} steps | {found.wrong.replace('|', chr(92) + '|')} |"
+    return f"| {name} | {found.states:,} ({extent}) | {found.steps:,} | {found.depth} |"
 
 
 def named_scopes(text: str) -> Iterable[str]:
     """The first cells of the tables of a page."""
-    return re.findall(r"^\| ([^|]+) \| [\d]", text, re.MULTILINE)
+    return filter(None, map(_name, text.splitlines()))
+
+
+def _name(line: str) -> str:
+    found = re.match(r"\| ([^|]+) \| \d", line)
+    return found[1] if found else ""

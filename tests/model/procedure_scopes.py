@@ -324,7 +324,7 @@ BROKEN: dict[str, Fault] = {
         RESET_OF_RETURN, "east->west of shop: G", reset_leaves_returns=False
     ),
     "a hand-back without a fence": fault(HANDBACK, "D: shop on west", handback_fences=False),
-    "a hand-back while a topic returns": fault(HANDBACK_OF_RETURN, "D: shop on west", handback_refuses_returns=False),
+    "a hand-back of what returns": fault(HANDBACK_OF_RETURN, "D: shop on west", handback_refuses_returns=False),
     "groups are moved without a fence": fault(
         UNDONE, "undo of a failover says that it is done", fences_before_moving=False
     ),
