@@ -11,8 +11,10 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from airmirror.flows.closing import StillReturning, close, owners_now
+from airmirror.flows.prepare import Opened
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failback import reopening
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -202,23 +204,24 @@ def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(sides:
 def test_the_undo_of_a_failback_puts_nothing_back_without_the_claim_of_both_flows(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failback claims both, and finishes, while the undo sleeps between its two claims."""
+    """A failback claims both, and has looked at its groups for the last time, while the undo sleeps between its two claims."""
     east, west = sides.east, sides.west
     both = gone_over(east, west, tmp_path)
     failback_steps.move_step(both.pair, ORDER)
-    moved, other = committed(east, both.group), both.elsewhere(tmp_path)
-    look = failback_undo._look
+    moved, other, overtakes = committed(east, both.group), both.elsewhere(tmp_path), failback_undo.overtaking
+    claimed = list[str]()
 
-    def sleeps(*given: Any) -> Any:
-        found = look(*given)
-        monkeypatch.setattr(failback_undo, "_look", look)
-        failback_steps.open_step(other.pair, ORDER)
-        return found
+    def sleeps(opened: Opened, *given: Any) -> Any:
+        claimed.append(opened.flow.name)
+        if len(claimed) == 2:
+            with killed_at(reopening, "forget_return"):
+                failback_steps.open_step(other.pair, ORDER)
+        return overtakes(opened, *given)
 
-    monkeypatch.setattr(failback_undo, "_look", sleeps)
+    monkeypatch.setattr(failback_undo, "overtaking", sleeps)
     with pytest.raises(SlotFenced):
         undo_failback(both.pair, FailbackOrder(**WHY))
-    assert committed(east, both.group) == moved and not owners_now(both.there).closed
+    assert committed(east, both.group) == moved
 
 
 def test_a_migration_is_not_undone_while_its_groups_are_switched_again(
