@@ -102,8 +102,8 @@ test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
-model: install ## every state of the protocol, with deaths between any two steps, and what is found when a rule is broken
-	PYTHONPATH=tests $(BIN)/python -m model
+model: install ## every state of the protocol and of procedures that meet, and what is found when a rule is broken: writes benchmarks/MODEL.md
+	PYTHONPATH=tests $(BIN)/python -m model --page
 
 mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; QUICK=yes: what needs no server; EVERY=yes: every expression, by mutmut
 	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything)$(if $(QUICK), --quick) --only "$(ONLY)"

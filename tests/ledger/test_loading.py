@@ -21,7 +21,7 @@ from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, SegmentRecord
+from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, ResetRecord, SegmentRecord
 from support.examples import examples
 from support.ledgers import (
     ORDERS,
@@ -398,3 +398,31 @@ def _open_and_load(url: str, barrier, answers) -> None:  # type: ignore[no-untyp
     except BaseException as error:
         answers.put(repr(error))
         raise
+
+
+def test_what_a_gate_judged_before_a_reset_and_wrote_after_it_counts_for_nothing(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    load(flow, [written(0, segment(0, 20)), written(1, reset_at(7))])
+    load(flow, [written(2, verified(19, seen=1))])
+    assert flow.verified() == {}
+    load(flow, [written(3, verified(19, seen=2))])
+    assert [each.seen for each in flow.verified().values()] == [2]
+    late, other = verified(19, seen=4), verified(9, "bills", seen=4)
+    load(flow, [written(4, reset_at(8)), written(5, late), written(6, other)])
+    assert list(flow.verified()) == [("bills", 0)]
+
+
+def reset_at(time_ms: int) -> ResetRecord:
+    return ResetRecord(
+        topic="orders",
+        partition=0,
+        time_ms=time_ms,
+        choice="start-again",
+        problem="",
+        lost_first=0,
+        lost_end=0,
+        start=0,
+        window="r",
+        by="ann",
+        reason="why",
+    )

@@ -95,7 +95,7 @@ def test_a_recreated_topic_is_counted_on(ledger: Ledger) -> None:
     flow = ledger.flow("a->b")
     load(flow, entries(segment(0, 10), verified(9)))
     flow.count_verified()
-    again = [segment(0, 4, topic_id=OTHER), verified(3).__class__("orders", 0, OTHER, 3, 14, "w2", 77)]
+    again = [segment(0, 4, topic_id=OTHER), verified(3).__class__("orders", 0, OTHER, 3, 14, "w2", 77, 0)]
     load(flow, entries(segment(0, 10), verified(9), *again))
     flow.count_verified()
     (row,) = ledger.partition_metrics()

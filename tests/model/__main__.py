@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
-from model.explore import explore
-from model.owner_scopes import BROKEN as OWNERS_BROKEN
-from model.owner_scopes import scopes
-from model.owners import Rules as OwnerRules
-from model.owners import explore as explore_owners
-from model.scopes import BROKEN, DEEP, QUICK, RULES
+from model.page import page, row
+from model.tasks import PARTS, take, tasks
+
+PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "MODEL.md"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m model", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only what make test explores")
+    parser.add_argument("--procedures", action="store_true", help="only procedures that meet")
     parser.add_argument("--most", type=int, default=3_000_000, help="states of a scope, at most")
+    parser.add_argument("--page", action="store_true", help="write benchmarks/MODEL.md")
     chosen = parser.parse_args()
-    failed = 0
-    for scope in QUICK if chosen.quick else DEEP:
-        found = explore(scope, RULES, chosen.most)
-        failed += bool(found.wrong)
-        print(found, flush=True)
-    for name, (scope, rules, wrong) in BROKEN.items():
-        found = explore(scope, rules, chosen.most)
-        failed += not found.wrong.startswith(wrong)
-        print(f"\nput back: {name}\n{found}", flush=True)
-    failed += owners()
+    failed, rows = 0, dict[str, str]()
+    spawn = multiprocessing.get_context("spawn")  # each scope in a process of its own: its memory is given back
+    with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
+        todo = tasks(quick=chosen.quick, windows=not chosen.procedures, most=chosen.most)
+        for task, (found, expected) in zip(todo, pool.map(take, todo), strict=True):
+            failed += not found.wrong.startswith(expected) if expected else bool(found.wrong)
+            print(f"put back: {task.name}\n{found}\n" if task.is_fault else str(found), flush=True)
+            rows[task.name] = row(task.name, found, is_fault=task.is_fault)
+    if chosen.page:
+        PAGE.write_text(page(PARTS, rows, PAGE.read_text() if PAGE.exists() else ""))
     sys.exit(1 if failed else 0)
-
-
-def owners() -> int:
-    """Explore who may write a topic; how often it was not as it should be."""
-    failed = 0
-    for name, world in scopes(OwnerRules()).items():
-        states, wrong, way = explore_owners(world, OwnerRules())
-        failed += bool(wrong)
-        print(f"{name}: {states:,} states (all): {wrong or 'nobody writes for what is not his own'}", *way, sep="\n  ")
-    for name, (rules, scope, expected) in OWNERS_BROKEN.items():
-        _, wrong, way = explore_owners(scopes(rules)[scope], rules)
-        failed += not wrong.startswith(expected)
-        print(f"\nput back: {name}: {wrong}", *way, sep="\n  ")
-    return failed
 
 
 if __name__ == "__main__":

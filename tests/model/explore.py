@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from model.invariants import broken
-from model.protocol import Scope, follow
-from model.rules import Rules
-from model.world import World
+State = TypeVar("State", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Explored:
     way: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        extent = "all" if self.whole else "not all: the limit was reached"
+        extent = "all" if self.whole else "not all"
         lines = [
             f"{self.scope}: {self.states:,} states ({extent}), {self.steps:,} steps, at most {self.depth} deep, "
             f"{self.seconds:.1f} s: {self.wrong or 'every invariant holds'}"
@@ -33,52 +32,45 @@ class Explored:
         return "\n".join(lines + [f"  {number}. {step}" for number, step in enumerate(self.way, start=1)])
 
 
-def explore(scope: Scope, rules: Rules, most: int = 10_000_000) -> Explored:
+def explore(
+    name: str,
+    first: State,
+    follow: Callable[[State], Iterable[tuple[str, State]]],
+    broken: Callable[[State], str],
+    most: int = 10_000_000,
+) -> Explored:
     """Explore a scope until everything is seen, something is wrong, or there are ``most`` states.
 
     A state that was seen is known by its 64-bit hash: of ten million states two are alike with a chance of 1 in 370,000.
     """
     begun = time.perf_counter()
-    first = scope.first()
     came: dict[int, tuple[int, str]] = {hash(first): (0, "")}
     layer, depth, steps = [first], 0, 0
+
+    def found(*, whole: bool = False, wrong: str = "", way: tuple[str, ...] = ()) -> Explored:
+        seconds = time.perf_counter() - begun
+        return Explored(name, len(came), steps, depth, seconds, whole, wrong, way)
+
     while layer:
-        following: list[World] = []
+        following: list[State] = []
         for world in layer:
             here = hash(world)
-            for name, after in follow(scope, rules, world):
+            for words, after in follow(world):
                 steps += 1
                 there = hash(after)
                 if there in came:
                     continue
-                came[there] = (here, name)
-                if reason := broken(scope, after):
-                    seconds = time.perf_counter() - begun
-                    return Explored(
-                        scope=scope.name,
-                        states=len(came),
-                        steps=steps,
-                        depth=depth + 1,
-                        seconds=seconds,
-                        whole=False,
-                        wrong=reason,
-                        way=_way(came, there),
-                    )
+                came[there] = (here, words)
+                if reason := broken(after):
+                    depth += 1
+                    return found(wrong=reason, way=_way(came, there))
                 following.append(after)
             if len(came) >= most:
-                return Explored(
-                    scope=scope.name,
-                    states=len(came),
-                    steps=steps,
-                    depth=depth + 1,
-                    seconds=time.perf_counter() - begun,
-                    whole=False,
-                )
+                depth += 1
+                return found()
         layer = following
         depth += bool(layer)
-    return Explored(
-        scope=scope.name, states=len(came), steps=steps, depth=depth, seconds=time.perf_counter() - begun, whole=True
-    )
+    return found(whole=True)
 
 
 def _way(came: dict[int, tuple[int, str]], state: int) -> tuple[str, ...]:

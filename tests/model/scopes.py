@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from model.protocol import Scope
+from model.explore import Explored, explore
+from model.invariants import broken
+from model.protocol import Scope, follow
 from model.rules import Rules, holder_before
 
 RULES = Rules()
@@ -146,3 +149,8 @@ BROKEN: dict[str, tuple[Scope, Rules, str]] = {
     ),
     "A: segments outside the transaction": (ONE, replace(RULES, one_transaction=False), "partition 0: G"),
 }
+
+
+def explored(scope: Scope, rules: Rules, most: int = 10_000_000) -> Explored:
+    """Explore a scope, at most so many states of it."""
+    return explore(scope.name, scope.first(), partial(follow, scope, rules), partial(broken, scope), most)

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.explore import explore
 from model.protocol import Scope
-from model.scopes import BROKEN, CLOCKS, DEEP, FEWER, PACKED, QUICK, RULES, TWO, UNPOLITE
+from model.scopes import BROKEN, CLOCKS, DEEP, FEWER, PACKED, QUICK, RULES, TWO, UNPOLITE, explored
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -22,7 +21,7 @@ def marks(scope: Scope) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("scope", [pytest.param(scope, id=scope.name, marks=marks(scope)) for scope in QUICK])
 def test_every_state_is_right(scope: Scope) -> None:
-    found = explore(scope, RULES)
+    found = explored(scope, RULES)
     assert found.whole, str(found)
     assert found.states > 100
 
@@ -36,14 +35,14 @@ def test_every_state_is_right(scope: Scope) -> None:
 )
 def test_what_is_copied_is_right_where_nobody_waits_for_a_claim(scope: Scope) -> None:
     """The claim is a courtesy: who holds it by mistake costs a window, and no record."""
-    found = explore(replace(scope, faults=()), UNPOLITE)
+    found = explored(replace(scope, faults=()), UNPOLITE)
     assert found.whole, str(found)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=name, marks=marks(BROKEN[name][0])) for name in BROKEN])
 def test_what_is_put_back_is_found(name: str) -> None:
     scope, rules, wrong = BROKEN[name]
-    found = explore(scope, rules)
+    found = explored(scope, rules)
     assert found.wrong.startswith(wrong), str(found)
     assert found.way
 
@@ -52,5 +51,5 @@ def test_what_is_put_back_is_found(name: str) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scope", [scope for scope in DEEP if scope not in QUICK], ids=lambda scope: scope.name)
 def test_every_state_of_the_deep_scopes_is_right(scope: Scope) -> None:
-    found = explore(scope, RULES, 1_000_000)
+    found = explored(scope, RULES, 1_000_000)
     assert not found.wrong, str(found)

@@ -320,6 +320,7 @@ def _segment_records() -> Iterator[bytes]:
             target_end=120,
             window="window",
             time_ms=10**12,
+            seen=4,
         ),
         segments.Hold(
             topic="orders", partition=3, offset=100, reason="it differs", window="window", by="gate", time_ms=10**12

@@ -42,7 +42,9 @@ def segment(
     )
 
 
-def verified(offset: int, topic: str = "orders", partition: int = 0, topic_id: UUID = ORDERS) -> Verified:
+def verified(
+    offset: int, topic: str = "orders", partition: int = 0, topic_id: UUID = ORDERS, seen: int = 0
+) -> Verified:
     return Verified(
         topic=topic,
         partition=partition,
@@ -51,6 +53,7 @@ def verified(offset: int, topic: str = "orders", partition: int = 0, topic_id: U
         target_end=offset + 1,
         window="w1",
         time_ms=0,
+        seen=seen,
     )
 
 

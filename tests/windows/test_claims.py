@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows import fence, index
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import GrantedClaim, claimed
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
@@ -173,8 +174,14 @@ def test_a_claim_is_checked_by_what_is_new(
         assert ranges[-1][1] - ranges[-1][0] < 5
 
 
-def test_a_gate_that_slept_over_its_lease_verifies_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Meanwhile a person has begun the partition again, and a window has copied it anew: no gate has seen that."""
+@pytest.mark.parametrize("has_looked", [False, True])
+def test_a_gate_that_slept_over_its_lease_verifies_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_looked: bool
+) -> None:
+    """Meanwhile a person has begun the partition again, and a window has copied it anew: no gate has seen that.
+
+    ``has_looked``: it sleeps after it has looked at its claim, and writes when it wakes.
+    """
     flow = mirror(east, west, tmp_path)
     ledger = flow.opened.ledger
     produce(east, flow.topic, [Record(b"v")] * 10)
@@ -191,9 +198,18 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(east: Broker, west: B
         copied("later")
         return {}
 
+    check = GrantedClaim.check
+
+    def looks_and_sleeps(granted: GrantedClaim) -> None:
+        check(granted)
+        monkeypatch.setattr(GrantedClaim, "check", check)
+        asleep(())
+
     copied("first")
-    with pytest.raises(SlotFenced):
-        judge_window(flow.flow, ledger, asleep, window="gate", trusted={"first"})
+    if has_looked:
+        monkeypatch.setattr(GrantedClaim, "check", looks_and_sleeps)
+    with nullcontext() if has_looked else pytest.raises(SlotFenced):
+        judge_window(flow.flow, ledger, None if has_looked else asleep, window="gate", trusted={"first"})
     catch_up_ledger(flow.opened)
     assert [record.window for record in ledger.unverified()] == ["later"]
     assert (

@@ -66,7 +66,9 @@ RECORDS = [
     Claim(window="w1", event=ClaimEvent.RENEWED, owner="host:1", time_ms=1, lease_ms=30_000, slots=4),
     SEGMENT,
     replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900),
-    Verified(topic="orders", partition=3, source_topic_id=ID, offset=249, target_end=231, window="w1", time_ms=5),
+    Verified(
+        topic="orders", partition=3, source_topic_id=ID, offset=249, target_end=231, window="w1", time_ms=5, seen=7
+    ),
     Hold(topic="orders", partition=3, offset=100, reason="größer", window="w1", by="gate", time_ms=5),
     FlowIdentity("east", "west", "id1", "id2", 9),
     FlowIdentity(

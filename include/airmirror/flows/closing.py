@@ -62,7 +62,7 @@ class NoSuchTopic(AirmirrorError):
 
 @dataclass(eq=False)
 class StillReturning(AirmirrorError):
-    """Topics to open that return by the reverse flow: their records would go round for ever."""
+    """Topics to open, or to hand back, that return by the reverse flow: their records would go round for ever."""
 
     flow: str
     topics: tuple[str, ...]

@@ -100,12 +100,14 @@ class ReturnNotFinished(AirmirrorError):
 def check_none_uncounted(
     flow: Flow, ledger: FlowLedger, opposite: FlowLedger, source: Routes | None, topics: Collection[str]
 ) -> None:
-    """Raise ReturnNotFinished where something of ``topics`` (none: of all) has returned that the flow does not account for.
+    """Raise ReturnNotFinished where something of ``topics`` (none: of the flow, but what another order has named) has returned
+    that the flow does not account for.
 
     Both ledgers have caught up; ``source`` None: it can't be reached.
     """
-    own, theirs = ledger.last_segments(), opposite.last_segments()
-    into = {each.remote_topic for each in theirs.values() if not topics or each.remote_topic in topics}
+    own, theirs, apart = ledger.last_segments(), opposite.last_segments(), ledger.owners().is_apart
+    into = {each.remote_topic for each in theirs.values()}
+    into = {topic for topic in into if (topic in topics if topics else not apart(topic))}
     remote = select(flow, into) | {topic: last.remote_topic for (topic, _), last in own.items()}
     back = {key: last for key, last in theirs.items() if remote.get(last.remote_topic) == key[0]}
     back = {key: last for key, last in back.items() if last.remote_topic in into}

@@ -7,13 +7,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.clusters.admin.acls import Acl
-from airmirror.clusters.admin.client import TIMEOUT
+from airmirror.clusters.admin.acls import Acl, topic_acls
+from airmirror.clusters.admin.client import TIMEOUT, connect
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.slot.compression import compression_of
+from airmirror.topics.acls import remote_acls
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
 from airmirror.topics.internal import ensure_internal_topics
@@ -145,7 +146,7 @@ def plan_topics(
     planned = topics_as_known(opened, strangers, own, closed_too=closed_too)
     if planned.acls:  # a fence is in the segment topic before it is among the ACLs: what was read is known then
         catch_up_soon(opened)
-        planned = replace(planned, acls=_without_fences(opened, planned))
+        planned = replace(planned, acls=_that_stay(opened, planned, _without_fences(opened, planned)))
     return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
@@ -176,11 +177,19 @@ def topics_as_known(
 def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
     """The ACLs to copy, without what keeps writers out of the source for a migration: they still write on the target."""
     fenced = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(Fence)}
-    return tuple(
-        acl
-        for acl in planned.acls
-        if (acl.permission, acl.operation) != ("DENY", "WRITE") or (acl.topic, acl.principal) not in fenced
-    )
+    return tuple(acl for acl in planned.acls if not _denies_writing(acl) or (acl.topic, acl.principal) not in fenced)
+
+
+def _that_stay(opened: Opened, planned: TopicPlan, acls: tuple[Acl, ...]) -> tuple[Acl, ...]:
+    """The ACLs without what a fence has denied that went up and came down between two looks at the ledger: its ACL is gone."""
+    if not any(map(_denies_writing, acls)):
+        return acls
+    still = {each for acl in topic_acls(connect(opened.flow.source)) for each in remote_acls(planned.topics, acl)}
+    return tuple(acl for acl in acls if not _denies_writing(acl) or acl in still)
+
+
+def _denies_writing(acl: Acl) -> bool:
+    return (acl.permission, acl.operation) == ("DENY", "WRITE")
 
 
 def why_closed(opened: Opened) -> dict[str, str]:

@@ -20,7 +20,7 @@ from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key, without_nul
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
+from airmirror.wire.segments import Record, ResetRecord, SegmentRecord, Tombstone, Verified, decode
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ ANEW = "anew"  # the part in which a flow is read again
 
 def load_segments(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     """Take in records of the segment topic, in log order; how many were malformed, which are logged and skipped."""
-    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {segments: {}, verified: {}, control: {}}
-    malformed = 0
+    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {segments: {}, control: {}, verified: {}}
+    malformed, seen = 0, dict[tuple[Any, ...], int]()
     for entry in entries:
         key, value = entry.key or b"", entry.value
         try:
@@ -50,13 +50,32 @@ def load_segments(connection: Connection, flow: str, topic: str, entries: Sequen
             changes[table][identity] = _key(segments, flow, identity) | as_read | _of_segment(record)
         elif isinstance(record, Verified):
             own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
-            changes[table][identity] = _key(verified, flow, identity) | as_read | own
+            changes[table][identity], seen[identity] = _key(verified, flow, identity) | as_read | own, record.seen
         else:
             changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
     for table, rows in changes.items():
-        _apply(connection, table, flow, rows)
+        _apply(connection, table, flow, _without_late(connection, flow, rows, seen) if table is verified else rows)
     _find_newest(connection, flow, changes[segments])
     return malformed
+
+
+def _without_late(
+    connection: Connection, flow: str, rows: dict[tuple[Any, ...], Row | None], seen: Mapping[tuple[Any, ...], int]
+) -> dict[tuple[Any, ...], Row | None]:
+    """The rows without what was judged before a reset of its partition, and written after it (invariant F)."""
+    if not seen:
+        return rows
+    since = sql.select(control.c.log_offset, control.c.key, control.c.value)
+    since = since.where(control.c.flow == flow, control.c.kind == ResetRecord.kind)
+    found = connection.execute(since.where(control.c.log_offset >= min(seen.values()))).all()
+    late = {
+        key
+        for offset, record in ((row.log_offset, decode(bytes(row.key), bytes(row.value))) for row in found)
+        if isinstance(record, ResetRecord)
+        and (row := rows.get(key := (record.topic, record.partition))) is not None
+        and seen[key] <= offset < row["log_offset"]
+    }
+    return rows | dict.fromkeys(late)
 
 
 def load_progress(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], cluster: str) -> int:

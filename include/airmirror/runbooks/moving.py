@@ -23,6 +23,7 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
 from airmirror.offsets.positions import GroupPosition, held_back
@@ -47,6 +48,19 @@ class GroupsActive(RunbookError):
     @property
     def what(self) -> str:
         return "no group was moved, because some have members on the target; stop these consumers, and do this again"
+
+
+@dataclass(eq=False)
+class GroupsReadOn(RunbookError):
+    """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+
+    @property
+    def what(self) -> str:
+        return f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this again"
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,7 @@ def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: b
     offsets = _to_write(rows, planned, on_target)
     pen.write(_remembered(pen, planned, rows, on_target, None if all_too else offsets))
     errors = commit_offsets(journal.target, offsets)
+    pen.check()  # Kafka has no fence for positions: whoever has the claim by now may have put groups back
     journal.catch_up()
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
@@ -136,6 +151,18 @@ def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
         elif not row.found.exact or row.found.again:
             wrong.append(f"{name}: estimated, or read again from {row.found.translation} on")
     return wrong
+
+
+def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPosition]) -> None:
+    """Raise GroupsReadOn where positions of the source are others ``now`` than in the ``rows`` that were moved."""
+    was = {(row.group, row.key): row.committed.offset for row in rows}
+    moved_on = [
+        f"{row.group} in {row.key} was at {was.get((row.group, row.key), 'none')} and is at {row.committed.offset}"
+        for row in now
+        if was.get((row.group, row.key)) != row.committed.offset
+    ]
+    if moved_on:
+        raise GroupsReadOn(flow.name, flow.source.alias, tuple(moved_on))
 
 
 def _remembered(
@@ -243,6 +270,20 @@ def put_back(pen: SegmentWriter, rows: Sequence[PutBack]) -> None:
     if errors:
         raise GroupsActive(pen.journal.flow.name, tuple(sorted({group for group, _ in errors})))
     forget(pen, [row.move for row in rows])
+
+
+def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:
+    """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
+    that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
+    left = {each.name for each in to_put_back(journal, ours)}
+    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
+    there = list_groups(journal.target) if names else {}
+    at = stable_offsets(journal.target, names & there.keys(), topics)
+    for row in rows:
+        found = at.get(row.move.group, {}).get(TopicPartition(row.move.topic, row.move.partition))
+        if row.move.group and (found.offset if found else -1) != row.move.before:
+            left.add(row.name)
+    return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
 
 
 def switched(window: str) -> GroupMove:

@@ -163,14 +163,14 @@ def _commit(
     log = TopicPartition(mirror.topics.segments, 0)
     records = records_of(mirror, granted, [each.taken for each in continuations])
     now, window = int(time.time() * 1000), granted.claim.window
-    before = [entry for each in continuations for entry in _of_kept(each)]
+    before = [entry for each in continuations for entry in _of_kept(each, granted.offset)]
     decided = [_decision(each, window, now, by, reason) for each in continuations if each.facts.last is not None]
     records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
     driver.commit(granted, records, number)
 
 
-def _of_kept(each: Continuation) -> Iterator[KeyValue]:
-    """Yield what changes of a partition's earlier account."""
+def _of_kept(each: Continuation, seen: int) -> Iterator[KeyValue]:
+    """Yield what changes of a partition's earlier account; ``seen``: where the claim lies, under which all before is known."""
     kept, verified = each.kept, each.facts.verified
     yield from ((record.encode_key(), None) for record in kept.forgotten)
     if kept.shortened is not None:
@@ -181,7 +181,7 @@ def _of_kept(each: Continuation) -> Iterator[KeyValue]:
         yield verified.encode_key(), None
         return
     ends = min(verified.offset, kept.last.source_end - 1), min(verified.target_end, kept.last.target_end)
-    verified = replace(verified, offset=ends[0], target_end=ends[1])
+    verified = replace(verified, offset=ends[0], target_end=ends[1], seen=seen)
     yield verified.encode_key(), verified.encode_value()
 
 

@@ -83,7 +83,7 @@ def judge_unverified(
     ``left``: partitions that are left to a later judgement, and stay as they are; None: none are, and what a gate holds
     without a reason any more is lifted. Raises a cluster's error.
     """
-    index = mirror.index
+    index, seen = mirror.index, mirror.seen()  # before the records: others may read further into the same index
     unverified = [record for record in index.unverified() if record.key not in (left or ())]
     keys = list(dict.fromkeys(record.key for record in unverified))
     topics = {key.topic for key in keys}
@@ -96,7 +96,7 @@ def judge_unverified(
         watermarks=watermarks(mirror.source, [key for key in keys if key.topic in topics]),
     )
     tell(f"judging {counted(len(findings), 'partition')}")
-    verdicts = judge(granted, findings, gate, everything=left is None, own=trusted)
+    verdicts = judge(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
     mirror.catch_up()
     return Judged(tuple(findings), tuple(verdicts))
 
@@ -119,6 +119,7 @@ def judge(
     findings: Sequence[GateRow],
     gate: Gate | None,
     *,
+    seen: int,
     everything: bool = True,
     own: Container[str] = (),
 ) -> list[Verdict]:
@@ -127,9 +128,10 @@ def judge(
     A hold of the gate is lifted when its partition passes; an operator's decision holds until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
-    held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
-    else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
-    have held themselves, while they followed the log, was not reported yet. Raises SlotFenced, AppendFailed.
+    held since it failed first. ``seen``: the end of the segment topic as it was read for the findings. ``everything``: these
+    are of all that is not verified; then a gate's hold of anything else, as one that woke up late has written, is lifted.
+    ``own``: windows that are judged here for the last time; what they have held themselves, while they followed the log, was
+    not reported yet. Raises SlotFenced, AppendFailed.
     """
     flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
@@ -159,6 +161,7 @@ def judge(
                 target_end=finding.target_end,
                 window=judge_name,
                 time_ms=now,
+                seen=seen,
             )
             records.append((passed.encode_key(), passed.encode_value()))
             if before is not None:
@@ -175,7 +178,7 @@ def judge(
         judged = {finding.key for finding in findings}
         records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
     if records:
-        granted.check()  # reading and judging take minutes: whoever slept over its lease knows of no reset since
+        granted.check()  # reading and judging take minutes; whoever sleeps after this look is known by what it had seen
         granted.appender.append(records)
     return verdicts
 

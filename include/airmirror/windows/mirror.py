@@ -37,6 +37,11 @@ class Journal:
         """Read what is new into the index; what it knows then. Raises what ``index.catch_up`` raises."""
         return catch_up(self.target, self.index, self.flow.source.alias, patience)
 
+    def seen(self) -> int:
+        """The end of the segment topic as the index has read it."""
+        segments = self.topics.segments
+        return self.index.scanned(segments, self.target.topic_ids[segments]).get(0, 0)
+
 
 @dataclass(frozen=True)
 class Mirror(Journal):

@@ -329,8 +329,9 @@ def _target_end_before(facts: Facts, offset: int) -> int:
     return max((record.target_end for record in facts.of_topic if record.source_end <= offset), default=0)
 
 
-def verified_record(reset: Reset) -> Verified | None:
-    """The verified offset that remains; None: nothing of the partition is verified (any more)."""
+def verified_record(reset: Reset, seen: int) -> Verified | None:
+    """The verified offset that remains; None: nothing of the partition is verified (any more). ``seen``: where the claim lies,
+    under which all before is known."""
     verified = reset.facts.verified
     if verified is None or reset.anew or reset.lost_first <= 0:
         return None
@@ -338,4 +339,5 @@ def verified_record(reset: Reset) -> Verified | None:
         verified,
         offset=min(verified.offset, reset.lost_first - 1),
         target_end=min(verified.target_end, reset.facts.target_end),
+        seen=seen,
     )

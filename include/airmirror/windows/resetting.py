@@ -127,19 +127,19 @@ def commit(granted: GrantedClaim, resets: Sequence[Reset], *, by: str, reason: s
                 records[log].append((hold.encode_key(), None))
             partition, progress = driver.progress_of(granted, key, reset.start)
             records.setdefault(partition, []).append(progress)
-        records[log] += _segment_topic(reset, granted.claim.window, now, by, reason)
+        records[log] += _segment_topic(reset, granted, now, by, reason)
     driver.commit(granted, records)
 
 
-def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) -> Iterator[KeyValue]:
-    facts = reset.facts
+def _segment_topic(reset: Reset, granted: GrantedClaim, now: int, by: str, reason: str) -> Iterator[KeyValue]:
+    facts, window = reset.facts, granted.claim.window
     yield from ((record.encode_key(), None) for record in reset.forgotten)
     if reset.shortened is not None:
         yield reset.shortened.encode_key(), reset.shortened.encode_value()
     yield from ((record.encode_key(), record.encode_value()) for record in reset.rewritten)
     if reset.start >= 0 and not reset.rewritten:
         if facts.verified is not None:
-            remains = verified_record(reset)
+            remains = verified_record(reset, granted.offset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
         yield from ((record.encode_key(), record.encode_value()) for record in segment_records(reset, window, now))
     decision = ResetRecord(

@@ -191,12 +191,13 @@ class SegmentRecord(SegmentTopicRecord, OfCopy):
 
 @dataclass(frozen=True)
 class Verified(SegmentTopicRecord, OfPartition):
-    """The last source offset of a partition that the gate has let pass (invariant F)."""
+    """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the segment topic as
+    its judge had read it; where a reset of the partition lies between, it slept, and the record counts for nothing."""
 
     kind: ClassVar[int] = 3
     key_fields: ClassVar[Fields] = PARTITION
     value_fields: ClassVar[Fields] = fields(
-        source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64
+        source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64, seen=INT64
     )
 
     topic: str
@@ -206,6 +207,7 @@ class Verified(SegmentTopicRecord, OfPartition):
     target_end: int
     window: str
     time_ms: int
+    seen: int
 
 
 @dataclass(frozen=True)

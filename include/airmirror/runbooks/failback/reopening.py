@@ -36,9 +36,14 @@ FORGET = "forget"  # the choice after which a topic is none of a flow's own
 
 
 def open_again(
-    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
+    pair: Pair,
+    names: Mapping[str, str],
+    order: FailbackOrder,
+    last: Callable[[], None] = lambda: None,
+    tell: Tell = lambda phase: None,
 ) -> list[Continuation]:
     """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
+    ``last``: asked before they are opened, what it raises keeps them closed.
 
     Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
     """
@@ -60,6 +65,7 @@ def open_again(
             commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
+        last()
         forget_return(pair, names, order, tell)
         moves = _forgotten_moves(granted, names)
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)

@@ -17,7 +17,7 @@ from airmirror.errors import command
 from airmirror.flows.closing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
-from airmirror.offsets.translation import Reason
+from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.errors import RunbookError
@@ -26,7 +26,7 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, claim_name
 from airmirror.runbooks.failback.reopening import open_again
 from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, close_return, is_over, look_ahead
-from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
+from airmirror.runbooks.moving import SegmentWriter, check_still, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
@@ -119,7 +119,7 @@ def close_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
 
 def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. A window of the flow back that copies other topics is
-    ended. Raises ReturnNotDrained, GroupsActive, GroupsNotBack, FlowBusy."""
+    ended. Raises ReturnNotDrained, GroupsActive, GroupsNotBack, GroupsReadOn, FlowBusy."""
     names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
@@ -129,6 +129,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
     rows = _positions(pair, names)
     with overtaking(reverse, claim_name(), progress.phase) as granted:
         done = move_groups(SegmentWriter.of(granted), rows)
+        check_still(reverse.flow, rows, _positions(pair, names))
         there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
     wrong = [
         f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
@@ -150,10 +151,15 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
 def open_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
     """The flow that was failed over is open again, after what returned; nothing returns any more. What was accounted for.
 
-    Raises what ``open_again`` does.
+    Raises GroupsNotBack, and what ``open_again`` does.
     """
     names = pair.returning(order.topics)
-    return open_again(pair, names, order, progress.phase) if names else []
+
+    def stand_back() -> None:
+        if behind := [] if order.inexact else _behind(pair, names):
+            raise GroupsNotBack(pair.reverse.flow.name, tuple(behind))
+
+    return open_again(pair, names, order, stand_back, progress.phase) if names else []
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
@@ -168,6 +174,21 @@ def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:
         mirror.refresh()
         rows = group_positions(mirror, stable=names)
     return [row for row in rows if row.topic in names and row.found is not Reason.NOT_REPLICATED]
+
+
+def _behind(pair: Pair, names: Mapping[str, str]) -> list[str]:
+    """Return the groups that stand before where they were moved to, in words: an undo that broke off may have put them back."""
+    rows, source = _positions(pair, names), pair.flow.source
+    with Routes(source, f"airmirror|{pair.reverse.flow.name}|failback") as routes:
+        there = committed_offsets(routes, {row.group for row in rows})
+    found = []
+    for row in rows:
+        at = there.get(row.group, {}).get(row.remote)
+        if isinstance(row.found, Translated) and (at is None or at.offset < row.found.translation):
+            found.append(
+                f"{row.group} in {row.remote} is at {at.offset if at else 'none'}, not at {row.found.translation}"
+            )
+    return found
 
 
 def _stands(each: GroupOffset, there: Mapping[str, Mapping[TopicPartition, Committed]]) -> bool:

@@ -63,6 +63,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
             finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow)
             raise CannotUndo(found.flow, found.reasons, "failback", f"finish it: {finish}")
         progress.phase(f"putting {len(found.groups)} positions of groups back")
+        closed.check()  # a failback may have claimed both flows, and be about to finish
         put_back(SegmentWriter.of(granted), found.groups)
         give_up(closed, granted, found.topics, order.topics, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)

@@ -56,7 +56,7 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
 
     ``state``: of the journal, which has caught up. Raises the target's error.
     """
-    unverified = journal.index.unverified()
+    seen, unverified = journal.seen(), journal.index.unverified()
     compacted = _compacted(journal, unverified)
     marks, left = list[Verified](), list[NotJudged]()
     for key, group in groupby(unverified, key=lambda record: record.key):
@@ -69,7 +69,7 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
             start = before.offset + 1 if before else None
             passed, reason = _passed(journal.target, journal.flow.source.alias, segments, start, compacted[key.topic])
         if passed:
-            marks.append(_mark(segments[:passed], before, window))
+            marks.append(_mark(segments[:passed], before, window, seen))
         if passed < len(segments):
             rest = segments[passed:]
             left.append(NotJudged(key.topic, key.partition, rest[0].source_start, rest[-1].source_end - 1, reason))
@@ -95,7 +95,7 @@ def _passed(
     return len(segments), ""
 
 
-def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str) -> Verified:
+def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str, seen: int) -> Verified:
     last, copied = passed[-1], [segment for segment in passed if segment.copied]
     end = copied[-1].target_end if copied else before.target_end if before else last.target_end
     return Verified(
@@ -106,6 +106,7 @@ def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str)
         target_end=end,
         window=window + ENGINE_ALONE,
         time_ms=int(time.time() * 1000),
+        seen=seen,
     )
 
 

@@ -53,8 +53,9 @@ def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
     Raises GroupsNotRead, CoordinatorNotAvailable.
     """
     rows = group_positions(mirror)
-    ours = {row.group for row in rows if row.found is not Reason.NOT_REPLICATED}
-    rows = [row for row in rows if row.group in ours]
+    apart = mirror.index.owners().is_apart  # what was moved by its name is no failover's
+    ours = {row.group for row in rows if row.found is not Reason.NOT_REPLICATED and not apart(row.topic)}
+    rows = [row for row in rows if row.group in ours and not apart(row.topic)]
     return points_of(mirror, rows, {(row.group, row.key): now_ms for row in rows})
 
 
@@ -111,7 +112,8 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
         if time_ms > seen.get((group, key), -2):
             committed.setdefault(group, {})[key] = told
             seen[group, key] = time_ms
-    rows = positions_without_source(journal, committed)
+    apart = journal.index.owners().is_apart
+    rows = [row for row in positions_without_source(journal, committed) if not apart(row.topic)]
     return [replace(row, kind=kinds.get(row.group, "")) for row in rows], seen
 
 

@@ -23,9 +23,9 @@ from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.moving import SegmentWriter, move_groups, not_exact
+from airmirror.runbooks.moving import SegmentWriter, check_still, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.mirror import Journal, Mirror
 
 
@@ -143,16 +143,21 @@ def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
+    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, GroupsReadOn, OffsetsHeld,
+    FlowBusy, FenceStuck."""
     _check_closed(opened, order)
     catch_up_ledger(opened)
     rows = positions(opened, order)
     with (
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
-        claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
+        claimed(journal, _window("groups"), slots=1, closed_too=True) as granted,
     ):
+        fence_around(granted, 1)  # an undo may be about to open the flow
         journal.catch_up()
+        _check_closed(opened, order)
         done = move_groups(SegmentWriter.of(granted), rows)
+        if order.way == "planned":
+            check_still(opened.flow, rows, positions(opened, order))
     for each in done:
         if each.reason:
             progress.line(f"{each.group} in {each.topic}-{each.partition} was left: {each.reason}")
@@ -160,7 +165,8 @@ def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT)
 
 
 def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
-    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
+    """The positions of the groups that are moved, of all that was not moved by its name before. Disaster: as they were last seen.
+    Raises OffsetsHeld."""
     if order.way == "disaster":
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
             return _ours(journal, rows_as_last_seen(journal)[0])
@@ -169,7 +175,9 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
 
 
 def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
-    return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
+    apart = journal.index.owners().is_apart
+    ours = [row for row in rows if row.found is not Reason.NOT_REPLICATED and not apart(row.topic)]
+    return held_back(journal, ours)
 
 
 def _check_closed(opened: Opened, order: FailoverOrder) -> None:

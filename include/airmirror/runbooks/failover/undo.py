@@ -84,5 +84,6 @@ def _look(opened: Opened, journal: Journal, is_closed: bool) -> UndoneFailover:
     groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
     reasons = [each.why_not for each in groups if each.why_not]
     if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
-        reasons += written_since(journal)
+        last, apart = journal.index.last_segments().values(), journal.index.owners().is_apart
+        reasons += written_since(journal, {each.remote_topic for each in last if not apart(each.topic)})
     return UndoneFailover(opened.flow.name, tuple(groups), is_closed, tuple(reasons))

@@ -26,7 +26,7 @@ from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import members_in_words
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
-from airmirror.runbooks.moving import put_back, unclaimed
+from airmirror.runbooks.moving import moved_again, put_back, unclaimed
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import shown_undo
 from airmirror.runbooks.written import written_since
@@ -146,9 +146,11 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     if found.closed:
         why = f"{move.name} moves back: {order.reason}"
         reopen(opened, found.closed, reason=why, by=order.by, last=nobody_has_written, tell=tell)
-    if found.back.groups:
-        _put_back(opened, move, order, tell)
-    catch_up_ledger(opened)
+    back = _put_back(opened, move, order, tell) if found.back.groups else NOTHING
+    with session(opened) as mirror:
+        again = moved_again(mirror, lambda each: each.window == order.window, back.groups)
+    if again:  # nothing is claimed where groups are switched: who was doing so may have slept
+        raise _cannot(flow.name, move.name, again)
     return found
 
 
@@ -169,8 +171,8 @@ def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     return UndoneMove(NOTHING, (), tuple(down), ())
 
 
-def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
-    """Write what goes back on the source, then put groups back on the target, as they stand now."""
+def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GoingBack:
+    """Write what goes back on the source, then put groups back on the target, as they stand now; which."""
     with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
         back = going_back(mirror, move, order)
         if back.reasons:
@@ -182,6 +184,7 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
             refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
             raise _cannot(opened.flow.name, move.name, refused)
         put_back(pen, back.groups)
+    return back
 
 
 def _written_there(mirror: Mirror, move: Move, *, is_closed: bool) -> list[str]:

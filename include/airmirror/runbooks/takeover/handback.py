@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.errors import command, counted
+from airmirror.flows.closing import StillReturning
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.rounds import ROUNDS, Round, follow
 from airmirror.naming import progress_topic
@@ -20,7 +21,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.mirror import Journal
 from airmirror.wire.mirrormaker import source_offset_record
 
@@ -47,9 +48,12 @@ class HandbackRefused(RunbookError):
 
 
 def positions(opened: Opened) -> list[CopiedPosition]:
-    """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, or a cluster's error."""
+    """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, StillReturning where
+    MirrorMaker 2 would copy what returns to where it came from, or a cluster's error."""
     catch_up_ledger(opened)
     state, ledger = opened.ledger.state(), opened.ledger
+    if returning := ledger.owners().returning():
+        raise StillReturning(opened.flow.name, tuple(sorted(returning.values())))
     reasons = {(hold.topic, hold.partition): f"held: {hold.reason}" for hold in ledger.holds().values()}
     for record in ledger.unverified():
         key = (record.topic, record.partition)
@@ -87,14 +91,15 @@ def write_offsets(
 ) -> tuple[list[CopiedPosition], list[Round]]:
     """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
 
-    A claim is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing, FlowBusy, or a cluster's
-    error.
+    A claim is held meanwhile, so that no window moves on. Raises HandbackRefused, StillReturning, OffsetsTopicMissing, FlowBusy,
+    FenceStuck, or a cluster's error.
     """
     flow, topic, window = opened.flow, order.into, f"handback-{uuid.uuid4().hex[:8]}"
     with Journal.open(flow, opened.ledger, "handback") as journal:
         if not topic or journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
-        with claimed(journal, window, slots=0) as granted:
+        with claimed(journal, window, slots=1) as granted:
+            fence_around(granted, 1)  # a slot of a window that sleeps would commit after MirrorMaker 2 was told
             found, partitions = positions(opened), journal.target.partitions(topic)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:

@@ -1,0 +1,334 @@
+"""The programs of the model: windows of both flows, and each procedure as the product takes it, step by step.
+
+``PROGRAMS`` has them by name; what the steps write, and under which claim, is that of ``include/airmirror/runbooks`` and
+``flows``. People stop and start applications where the procedure asks for it.
+"""
+
+from __future__ import annotations
+
+from airmirror.offsets.translation import Translated
+from airmirror.wire.owners import BACK as NOT_BACK_YET
+from airmirror.wire.owners import Change, Owner
+from model import steps
+from model.estate import (
+    BACK,
+    EAST,
+    FLOWS,
+    NOWHERE,
+    THERE,
+    TOPICS,
+    WEST,
+    Account,
+    Process,
+    World,
+    opened_by_force,
+    transition,
+    translated,
+    translation,
+)
+from model.order_rules import OrderRules
+from model.steps import (
+    ALL,
+    Outcome,
+    Step,
+    check,
+    initialise,
+    named,
+    on,
+    over,
+    refused,
+    said,
+    undrained,
+    written_there,
+)
+
+BEGINS = 8  # the place in a failback after what begins the return
+
+
+def change(what: Change, *, may_open: bool = False) -> Step:
+    """Commit who owns what the order names from now on; ``may_open``: a command that opens what returns too."""
+
+    def step(world: World, me: Process, rules: OrderRules) -> Outcome:
+        if rules.transaction and not me.ids[THERE]:
+            return "is fenced", world, over(me)
+        which = _which(world, me, what, rules)
+        behind = what is Change.CLOSE and bool(undrained(world, THERE, named(world, me)))
+        owners = transition(world.owners, what, me.topics, which)
+        if may_open and not rules.ends_before_opening:
+            owners = opened_by_force(owners, named(world, me))
+        return f"writes {what!s}", world._replace(owners=owners), on(me, behind=me.behind or behind)
+
+    return step
+
+
+def _which(world: World, me: Process, what: Change, rules: OrderRules) -> tuple[int, ...] | None:
+    """The topics that a change is of; None: what the order names."""
+    if what in (Change.BEGIN, Change.END, Change.GIVE_UP, Change.FINISH) and not rules.only_named:
+        return ALL
+    if what in (Change.BEGIN, Change.END, Change.GIVE_UP):
+        return tuple(closed_ones(world, me))
+    return None if rules.apart or me.topics else ALL
+
+
+def committing(what: Change, rules: OrderRules, *, may_open: bool = False) -> tuple[Step, ...]:
+    """The steps that commit a change under the flow's claim."""
+    return (initialise(THERE) if rules.transaction else check(THERE), change(what, may_open=may_open))
+
+
+def looks_no_more(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """A look at a claim that was taken away."""
+    return "does not look at its claim", world, on(me)
+
+
+def returning(world: World, me: Process, among: tuple[Owner, ...] = NOT_BACK_YET) -> list[int]:
+    """The topics that the order names and that return, or did."""
+    return [each for each in named(world, me) if world.owner(each) in among]
+
+
+# Closing and opening.
+
+
+def last_look(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Everything of the order's topics is verified, asked under the claim."""
+    if left := undrained(world, THERE, named(world, me)):
+        return refused(world, me, "not all is verified", left)
+    return "looks whether all is verified", world, on(me)
+
+
+def look_again(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """After the closure: whether anything came that never crosses; and say that all of it is on west."""
+    if rules.looks_after_closing and (left := undrained(world, THERE, named(world, me))):
+        return refused(world, me, "written while it was closed", left)
+    if me.behind:
+        world = world.wrongly(f"{me.kind} says that every record of east is on west, and one is not")
+    return "says that every record of east is on west", world, on(me)
+
+
+def await_drained(world: World, me: Process, rules: OrderRules) -> Outcome | None:
+    """Windows have verified all of it, and groups are exact."""
+    mine = named(world, me)
+    if undrained(world, THERE, mine):
+        return None
+    if wrong := steps.not_exact(world, THERE, mine if rules.groups_apart or me.topics else ALL):
+        return refused(world, me, "groups are not exact", wrong)
+    return "finds all verified", world, on(me)
+
+
+def nothing_returns(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Nothing of it returns, or has returned without an account: who opens a flow asks so."""
+    if rules.ends_before_opening and (left := returning(world, me)):
+        return refused(world, me, "it returns", left)
+    uncounted = []
+    for topic in named(world, me) if rules.groups_apart or me.topics else ALL:
+        there, back = world.account(THERE, topic), world.account(BACK, topic)
+        position = there.position if there else 0
+        if back is not None and any(target >= position for _, target in back.pairs):
+            uncounted.append(topic)
+    if rules.ends_before_opening and uncounted:
+        return refused(world, me, "records have returned that the flow has no account of", uncounted)
+    return "looks whether anything returns", world, on(me)
+
+
+def check_closed(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """A failover's later steps: the flow is closed."""
+    if all(world.owner(each) is Owner.SOURCE for each in named(world, me)):
+        return "ends: the flow is open", world, over(me)
+    return "finds the flow closed", world, on(me)
+
+
+# Failover.
+
+
+def look_at_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """What the undo of a failover puts back, and whether it can."""
+    mine = named(world, me)
+    found, gone, active = steps.to_put_back(world, me, THERE, "failover", ALL)
+    if active or gone:
+        return refused(world, me, "groups have gone on", [*active, *gone])
+    if others := written_there(world, mine if rules.groups_apart else ALL):
+        return refused(world, me, "others have written on west", others)
+    return "looks what it puts back", world, on(me, seen=tuple(found))
+
+
+def last_seen(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """After a disaster: where groups were last seen, by the ledger ``at hand`` (that of another deployment) or a checkpoint."""
+    ledger, checkpoint = world.last_seen[1], world.last_seen[2]
+    newest = max((ledger, checkpoint), key=lambda each: each[1])
+    position = newest[0] if rules.newest_counts else max(ledger[0], checkpoint[0])
+    account = world.account(THERE, 0)
+    seen = ((0, translated(account, position)),) if account is not None else ()
+    return f"finds that the group was last seen at {position}", world, on(me, seen=seen)
+
+
+def judge_alone(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """What is committed is judged from west alone, and all of it is right."""
+    for topic in named(world, me):
+        account = world.account(THERE, topic)
+        if account is not None:
+            ends = account.position
+            world = world.with_account(THERE, topic, account._replace(judged=ends, verified=ends))
+    return "judges what is committed", world, on(me)
+
+
+# Failback.
+
+
+def closed_ones(world: World, me: Process) -> list[int]:
+    """The topics that may return: of an order for the flow without those that were opened by their names."""
+    return [each for each in named(world, me) if me.topics or world.owner(each) is not Owner.SOURCE]
+
+
+def returnable(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """The order's topics are closed, else their records would go round."""
+    if open_ := [each for each in closed_ones(world, me) if world.owner(each) is Owner.SOURCE]:
+        return refused(world, me, "it is open", open_)
+    return "looks whether it may return", world, on(me)
+
+
+def begin_or_skip(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """The same, and where all has returned already there is nothing to begin: the next step is that of applications' stop."""
+    mine = named(world, me)
+    if all(world.owner(each) is Owner.SOURCE for each in mine):
+        return "ends: there is nothing to fail back", world, over(me)
+    mine = closed_ones(world, me)
+    if all(world.owner(each) is Owner.RETURNED for each in mine) and not undrained(world, BACK, mine):
+        return "finds that all has returned", world, me._replace(at=BEGINS)
+    return returnable(world, me, rules)
+
+
+def beginnings(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Under both claims: where partitions begin to return; east must hold nothing that neither crossed nor returned."""
+    mine = closed_ones(world, me)
+    if open_ := [each for each in mine if world.owner(each) is Owner.SOURCE]:
+        return refused(world, me, "it is open", open_)
+    found = []
+    for topic in mine:
+        there, back = world.account(THERE, topic) or Account(), world.account(BACK, topic)
+        east = world.logs[topic][EAST]
+        returned = {target for _, target in back.pairs} if back is not None else set()
+        if any(each not in returned for each in range(there.position, len(east))):
+            return refused(world, me, "records of east are not on west", [topic])
+        if back is None:
+            begin = (there.end, len(east))
+            account = Account(begin, there.end, len(east), (), there.end, there.end)
+            found.append((topic, account))
+        elif back.position < there.end:
+            more = tuple((west, east_) for east_, west in there.pairs if west >= back.position)
+            grown = back._replace(position=there.end, end=len(east), pairs=(*back.pairs, *more))
+            found.append((topic, grown))
+    return "reads where topics begin to return", world, on(me, seen=tuple(found))
+
+
+def commit_accounts(flow: int) -> Step:
+    """Commit accounts that go on after what lies on both sides."""
+
+    def step(world: World, me: Process, rules: OrderRules) -> Outcome:
+        if me.seen and not me.ids[flow]:
+            return "is fenced", world, over(me)
+        for topic, account in me.seen:
+            world = world.with_account(flow, topic, account)
+        return f"commits {len(me.seen)} accounts of {FLOWS[flow]}", world, on(me, seen=())
+
+    return step
+
+
+def await_returned(world: World, me: Process, rules: OrderRules) -> Outcome | None:
+    """All that west holds has returned and is verified, and groups are exact."""
+    mine = returning(world, me)
+    if undrained(world, BACK, mine):
+        return None
+    if wrong := steps.not_exact(world, BACK, mine):
+        return refused(world, me, "groups are not exact", wrong)
+    return "finds that all has returned", world, on(me)
+
+
+def last_look_back(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """The same, under both claims."""
+    if left := undrained(world, BACK, returning(world, me)):
+        return refused(world, me, "not all has returned", left)
+    return "looks whether all has returned", world, on(me)
+
+
+def returned_accounts(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """What returned, as the flow's own account: the reverse flow's, read backwards; nothing else may be on east."""
+    found = []
+    if not_over := returning(world, me, (Owner.RETURNING,)):
+        return refused(world, me, "it returns again", not_over)
+    for topic in returning(world, me, (Owner.RETURNED,)):
+        there, back = world.account(THERE, topic) or Account(), world.account(BACK, topic)
+        if back is None:
+            continue
+        west, east = world.logs[topic][WEST], world.logs[topic][EAST]
+        if back.position < len(west):
+            return refused(world, me, "not all has returned", [topic])
+        if there.position >= back.end:
+            continue
+        new = tuple((target, source) for source, target in back.pairs if target >= there.position)
+        known = {source for source, _ in new}
+        if any(each not in known for each in range(there.position, back.end)) and east:
+            return refused(world, me, "records of east are not on west", [topic])
+        account = there._replace(position=back.end, end=len(west), pairs=(*there.pairs, *new))
+        found.append((topic, account))
+    return "reads what returned backwards", world, on(me, seen=tuple(found))
+
+
+def returned_rows(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Where the groups stand of what has returned, and would go on on east."""
+    if not_over := returning(world, me, (Owner.RETURNING,)):
+        return refused(world, me, "it returns still", not_over)
+    mine = [each for each in returning(world, me) if world.readers[each].at[WEST] >= 0]
+    if not mine:
+        return is_anything_back(world, me, rules)
+    return (
+        "reads where groups stand on west",
+        world,
+        on(me, seen=tuple((each, translation(world, BACK, each)) for each in mine)),
+    )
+
+
+def is_anything_back(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Whether anything is left to open."""
+    if not returning(world, me):
+        return "finds nothing that returns", world, over(me)
+    return "finds what returned", world, on(me)
+
+
+def stand_back(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """The groups stand on east where they were moved to, or further: an undo that broke off may have put them back."""
+    found = [
+        (each, translation(world, BACK, each)) for each in returning(world, me) if world.readers[each].at[WEST] >= 0
+    ]
+    behind = [
+        each
+        for each, where in found
+        if not isinstance(where, Translated) or world.readers[each].at[EAST] < where.translation
+    ]
+    if rules.stand_back and behind:
+        return refused(world, me, "groups stand before where they were moved to", behind)
+    return "looks whether groups stand where they were moved to", world, on(me)
+
+
+def finish_moves(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """The last change of a failback: the source owns it again; how to put groups back is forgotten in the same transaction."""
+    gone = returning(world, me, (Owner.RETURNED,))
+    done = change(Change.FINISH)(world, me, rules)
+    assert done is not None
+    words, after, mine = done
+    if mine.at == steps.DONE:
+        return done
+    for topic in gone:
+        after = after.with_move(THERE, topic, None)
+        if after.readers[topic].home == NOWHERE and after.readers[topic].at[EAST] >= 0:
+            after = said(after, topic, EAST, me)
+        if after.owner(topic) is not Owner.SOURCE:
+            after = after.wrongly(f"{me.kind} says that {TOPICS[topic]} is open, and it is not")
+    return words, after, mine
+
+
+def look_at_failback_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """What the undo of a failback puts back on east, and whether it can."""
+    names = returning(world, me) if rules.only_named else [each for each in ALL if world.owner(each) in NOT_BACK_YET]
+    found, gone, active = steps.to_put_back(world, me, BACK, "return", names)
+    if active or gone:
+        return refused(world, me, "groups have gone on", [*active, *gone])
+    return "looks what it puts back", world, on(me, seen=tuple(found))

@@ -1,0 +1,352 @@
+"""The explored meetings of procedures, and for every rule one in which its absence shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from airmirror.wire.owners import Change
+from model.estate import EAST, NOWHERE, WEST, Account, Move, Process, Reader, Records, World, began, transition
+from model.explore import Explored, explore
+from model.order_rules import OrderRules
+from model.procedures import Meeting, broken, follow
+
+MEANT = OrderRules()
+CLOSED = (Change.CLOSE,)
+RETURNING = (Change.CLOSE, Change.BEGIN)
+NOBODY = Reader((NOWHERE, NOWHERE), NOWHERE)
+ON_EAST, ON_WEST = Reader((1, NOWHERE), EAST, 1), Reader((1, 1), WEST, 1)
+MOVED = Move("move", NOWHERE, 1)
+WRITE, TWICE = (("write", 1),), (("write", 2),)
+W0, W1 = "window 0", "window 1"
+
+
+def copied(count: int) -> Account:
+    """An account of records that are copied and verified."""
+    return Account((0, 0), count, count, tuple((each, each) for each in range(count)), count, count)
+
+
+def back(brought: int, count: int = 0) -> Account:
+    """The reverse flow's account of records that returned after those that were brought."""
+    ends = brought + count
+    return Account((brought, brought), ends, ends, tuple((each, each) for each in range(brought, ends)), ends, ends)
+
+
+def process(words: str) -> Process:
+    """``failback for shop``: an order that names a topic; without *for* it is for the whole flow."""
+    kind, _, topic = words.partition(" for ")
+    return Process(kind, ({"shop": 0, "bill": 1}[topic],) if topic else ())
+
+
+def one(name: str, *kinds: str, records: int = 0, **more: Any) -> Meeting:
+    """Shop alone is at work, of which so many records are copied; nobody has read them."""
+    log = tuple(range(records))
+    known: dict[str, Any] = {
+        "logs": ((log, log), ((), ())),
+        "accounts": ((copied(records), Account()), (None, None)),
+        "readers": (Reader(), NOBODY),
+        "producers": (EAST, NOWHERE),
+    }
+    return Meeting(name, World(tuple(map(process, kinds)), **(known | more)))
+
+
+def gone(
+    name: str, *kinds: str, changes: tuple[Change, ...] = CLOSED, returned: Account | None = None, **more: Any
+) -> Meeting:
+    """The same when the flow was failed over: its applications are on west, where its one record was copied to and read."""
+    owners: Records = transition((), Change.CLOSE, (), None)
+    for each in changes[1:]:
+        owners = transition(owners, each, (), (0,))
+    known: dict[str, Any] = {
+        "owners": owners,
+        "producers": (WEST, NOWHERE),
+        "readers": (ON_WEST, NOBODY),
+        "moves": ((Move("failover", NOWHERE, 1), None), (None, None)),
+        "accounts": ((copied(1), Account()), (returned, None)),
+    }
+    return one(name, *kinds, records=1, **(known | more))
+
+
+def both(name: str, *kinds: str, changes: tuple[Change, ...] = CLOSED, **more: Any) -> Meeting:
+    """Both topics are at work, each with a record that was copied and read; shop was moved to west by its name."""
+    known: dict[str, Any] = {
+        "logs": (((0,), (0,)), ((0,), (0,))),
+        "accounts": ((copied(1), copied(1)), (back(1) if changes == RETURNING else None, None)),
+        "readers": (ON_WEST, ON_EAST),
+        "producers": (WEST, EAST),
+        "moves": ((MOVED, None), (None, None)),
+        "owners": began((0, changes)),
+    }
+    return one(name, *kinds, **(known | more))
+
+
+RETURN_OF_BOTH: Mapping[str, Any] = {
+    "owners": began((0, RETURNING), (1, RETURNING)),
+    "accounts": ((copied(1), copied(1)), (back(1), back(1))),
+    "readers": (ON_WEST, ON_WEST),
+    "producers": (WEST, WEST),
+    "moves": ((MOVED, MOVED), (None, None)),
+    "budget": WRITE,
+}
+ALL_OVER: Mapping[str, Any] = {  # shop was moved and finished, then the flow was failed over
+    "owners": transition(began((0, CLOSED)), Change.CLOSE, (), None),
+    "producers": (WEST, WEST),
+    "readers": (ON_WEST, ON_WEST),
+    "moves": ((None, Move("failover", NOWHERE, 1)), (None, None)),
+    "budget": WRITE,
+}
+SWITCHED: Mapping[str, Any] = {  # shop's consumers are on west, its producers on east
+    "owners": (),
+    "producers": (EAST, EAST),
+    "readers": (ON_WEST, ON_EAST),
+}
+UNJUDGED = copied(1)._replace(verified=0, judged=0)
+STRAY, STRAY_THERE = (("stray on east", 1),), (("stray on west", 1),)
+
+CLOSURE = one("a closure, and windows", "close for shop", W0, W0, budget=WRITE)
+FAILOVER = one("a failover, and windows", "failover", W0, W0, budget=WRITE)
+WRITTEN = one("a failover while somebody writes on east", "failover", W0, budget=STRAY)
+UNDONE = one("a failover, its undo, and a window", "failover", "undo of a failover", W0, budget=WRITE)
+AGAIN = one("a failover, run again, and its undo", "failover", "failover", "undo of a failover", records=1)
+SYNCED = one("a failover, and groups that are synchronised", "failover", "groups 0", W0, records=1)
+FAILBACK = gone("a failback, and windows of both directions", "failback", W1, W0, budget=WRITE)
+FAILBACK_WRITTEN = gone("a failback while somebody writes on west", "failback", W1, W0, budget=STRAY_THERE)
+LAST_STEP = gone(
+    "a failback that loses a claim, and its last step", "failback", "last step of a failback", W1, budget=STRAY_THERE
+)
+FAILBACK_AGAIN = gone("a failback, killed and run again", "failback", "failback", W1, budget=WRITE)
+FAILBACK_UNDONE = gone("a failback, and its undo", "failback", "undo of a failback", W1, budget=WRITE)
+OPENED = gone(
+    "a failback, and the flow opened", "failback", "open", W1, changes=RETURNING, returned=back(1), budget=STRAY_THERE
+)
+TO_AND_FRO = one("a failover, and a failback", "failover", "failback", W0, W1, budget=WRITE)
+UNDO_BOTH = gone(
+    "the undo of a failback, and that of the failover",
+    "undo of a failback",
+    "undo of a failover",
+    W1,
+    changes=RETURNING,
+    returned=back(1),
+    budget=STRAY_THERE,
+)
+MOVE = one(
+    "consumers and producers move, and windows",
+    "migrate consumers for shop",
+    "switch producers for shop",
+    W0,
+    W0,
+    budget=WRITE,
+)
+MOVE_UNDONE = one(
+    "a move group, its undo, and a window",
+    "migrate consumers for shop",
+    "switch producers for shop",
+    "undo of a migration for shop",
+    W0,
+    records=1,
+    budget=WRITE,
+)
+MOVE_RETURNS = both(
+    "a move group's return, and its undo",
+    "switch producers for shop",
+    "begin a return for shop",
+    "undo of a migration for shop",
+    W1,
+    budget=WRITE,
+    **SWITCHED,
+)
+OVER_MOVED = both(
+    "a failover of the flow over a move group, and its undo", "failover", "undo of a failover", W0, budget=WRITE
+)
+OVER_FINISHED = both(
+    "a failover of the flow over a finished migration", "failover", W0, budget=WRITE, moves=((None, None), (None, None))
+)
+OVER_RETURN = both(
+    "a failover of the flow over a return, and its undo",
+    "failover",
+    "undo of a failover",
+    W1,
+    changes=RETURNING,
+    budget=WRITE,
+    accounts=((copied(1), copied(1)), (back(1, 1), None)),
+    logs=(((0, 1), (0, 1)), ((0,), (0,))),
+)
+BACK_OVER_FINISHED = both("a failback of the flow over a finished migration", "failback", W1, **ALL_OVER)
+ONE_OF_TWO = both("the undo of a move group, another one returns", "undo of a migration for shop", W1, **RETURN_OF_BOTH)
+ONE_BACK = both("a failback of a topic, another one returns", "failback for shop", W1, **RETURN_OF_BOTH)
+TWO_GROUPS = both(
+    "two move groups, and a window",
+    "switch producers for shop",
+    "migrate consumers for bill",
+    "undo of a migration for shop",
+    W0,
+    budget=WRITE,
+    **SWITCHED,
+)
+RESET = one(
+    "a reset, a window, and a gate that sleeps",
+    "reset 0 for shop",
+    W0,
+    "gate 0",
+    records=1,
+    accounts=((UNJUDGED, Account()), (None, None)),
+)
+RESET_OF_RETURN = gone(
+    "a reset of what returns",
+    "reset 1 for shop",
+    W1,
+    changes=RETURNING,
+    returned=back(1, 1),
+    logs=(((0, 1), (0, 1)), ((), ())),
+)
+HANDBACK = one("a hand-back, and a window that sleeps", "hand-back", W0, records=1, budget=WRITE)
+TAKEOVER = one("a hand-back, a take-over, and windows", "hand-back", "take-over", W0, W0, records=1, budget=TWICE)
+HANDBACK_OF_RETURN = both("a hand-back while a topic returns", "hand-back", W1, changes=RETURNING, budget=WRITE)
+FENCE = one("a fence, and a window that copies ACLs", "fence, and its end", "ACLs")
+DISASTER = one(
+    "a disaster, seen by two deployments",
+    "deployment 0",
+    "deployment 1",
+    "deployment 0",
+    "disaster",
+    records=2,
+    budget=(("rewind", 1),),
+    last_seen=((0, 0), (0, 0), (0, 0)),
+)
+
+QUICK = (
+    CLOSURE,
+    FAILOVER,
+    WRITTEN,
+    UNDONE,
+    SYNCED,
+    FAILBACK,
+    FAILBACK_WRITTEN,
+    LAST_STEP,
+    OPENED,
+    UNDO_BOTH,
+    MOVE,
+    OVER_MOVED,
+    OVER_FINISHED,
+    OVER_RETURN,
+    BACK_OVER_FINISHED,
+    ONE_OF_TWO,
+    ONE_BACK,
+    RESET,
+    RESET_OF_RETURN,
+    HANDBACK,
+    HANDBACK_OF_RETURN,
+    FENCE,
+    DISASTER,
+)
+
+
+def more(meeting: Meeting, name: str, *kinds: str, **changes: Any) -> Meeting:
+    """A meeting with more processes."""
+    first = meeting.first
+    return Meeting(name, first._replace(processes=(*first.processes, *map(process, kinds)), **changes))
+
+
+DEEP = (
+    *QUICK,
+    AGAIN,
+    FAILBACK_AGAIN,
+    FAILBACK_UNDONE,
+    TO_AND_FRO,
+    MOVE_UNDONE,
+    MOVE_RETURNS,
+    TWO_GROUPS,
+    TAKEOVER,
+    more(UNDONE, "a failover, its undo, synchronised groups, two windows", "groups 0", W0, budget=TWICE),
+    more(WRITTEN, "a failover, its undo, and somebody writes on east", "undo of a failover"),
+    more(FAILBACK_UNDONE, "a failback, run again, and its undo", "failback"),
+    more(FAILBACK_UNDONE, "a failback, its undo, and that of the failover", "undo of a failover"),
+    more(FAILBACK, "a failback, and groups that are synchronised both ways", "groups 0", "groups 1", budget=TWICE),
+    more(TO_AND_FRO, "a failover, a failback, and its undo", "undo of a failback"),
+    more(MOVE_UNDONE, "a move group, its undo, groups that are synchronised", "groups 0"),
+    more(MOVE_RETURNS, "a move group's return, its undo, and it is finished", "finish for shop"),
+    more(OVER_RETURN, "a failover over a return, its undo, the move group's undo", "undo of a migration for shop"),
+    more(OVER_MOVED, "a failover over a move group, its undo, the move group's undo", "undo of a migration for shop"),
+    more(ONE_OF_TWO, "both move groups are undone", "undo of a migration for bill"),
+    more(ONE_BACK, "a failback of each topic", "failback for bill"),
+    more(BACK_OVER_FINISHED, "a failback over a finished migration, and its undo", "undo of a failback"),
+    more(RESET, "a reset, windows, and gates that sleep", W0, "gate 0", budget=WRITE),
+    more(HANDBACK, "a hand-back, a failover, and a window", "failover"),
+    more(TAKEOVER, "a hand-back, a take-over, and a move group", "migrate consumers for shop", budget=WRITE),
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A meeting in which a fault shows that is put back, and how what is wrong begins."""
+
+    meeting: Meeting
+    rules: OrderRules
+    wrong: str
+
+
+def fault(meeting: Meeting, wrong: str, **rules: bool) -> Fault:
+    """A fault: these rules are false."""
+    return Fault(meeting, replace(MEANT, **rules), wrong)
+
+
+BROKEN: dict[str, Fault] = {
+    "A8: a closure is appended by one who slept": fault(CLOSURE, "shop is copied east->west", transaction=False),
+    "a window looks before its claim": fault(FAILBACK_WRITTEN, "shop is copied west->east", looks_under_claim=False),
+    "what returns is opened before it ended": fault(OPENED, "shop is copied west->east", ends_before_opening=False),
+    "a return is finished without a fence": fault(LAST_STEP, "shop is copied west->east", fences_back=False),
+    "a return is given up by one who slept": fault(UNDO_BOTH, "shop is copied west->east", checks_back=False),
+    "A1: a failback ends the return of other topics": fault(ONE_BACK, "failback changes bill", only_named=False),
+    "A1: the undo of a move group ends others' return": fault(
+        ONE_OF_TWO, "undo of a migration changes bill", only_named=False
+    ),
+    "A1: a failback opens topics of a finished migration": fault(
+        BACK_OVER_FINISHED, "failback changes shop", apart=False
+    ),
+    "a failover moves groups that were moved by name": fault(
+        OVER_FINISHED, "failover is refused because of shop", groups_apart=False
+    ),
+    "A6: a fence is copied": fault(FENCE, "the target denies", copies_no_fence=False),
+    "a fence is copied that went up and came down": fault(FENCE, "the target denies", reads_acls_again=False),
+    "A7: a record comes between the last look and the closure": fault(
+        WRITTEN, "failover says", looks_after_closing=False
+    ),
+    "A9: a gate that slept verifies what no gate has seen": fault(
+        RESET, "east->west of shop: F: verified up to 1", gate_checks=False, verdict_has_seen=False
+    ),
+    "A9: a gate sleeps after its look at the claim": fault(
+        RESET, "east->west of shop: F: verified up to 1", verdict_has_seen=False
+    ),
+    "A10: after a disaster the further position counts": fault(DISASTER, "disaster moves", newest_counts=False),
+    "A18: a reset begins again what returns": fault(
+        RESET_OF_RETURN, "east->west of shop: G", reset_leaves_returns=False
+    ),
+    "a hand-back without a fence": fault(HANDBACK, "D: shop on west", handback_fences=False),
+    "a hand-back of what returns": fault(HANDBACK_OF_RETURN, "D: shop on west", handback_refuses_returns=False),
+    "groups are moved without a fence": fault(
+        UNDONE, "undo of a failover says that it is done", fences_before_moving=False
+    ),
+    "groups are moved when the flow is open again": fault(
+        UNDONE, "failover says that its groups are moved", closed_under_claim=False
+    ),
+    "groups are moved by one who has lost his claim": fault(
+        UNDONE, "failover says that its groups are moved", checks_after_moving=False
+    ),
+    "groups read on while they are moved": fault(UNDONE, "failover lets the group of shop", rows_once_more=False),
+    "a failback's undo looks at one claim": fault(
+        FAILBACK_UNDONE, "failback lets the group of shop", checks_both_claims=False
+    ),
+    "a failback is finished over groups that were put back": fault(
+        FAILBACK_UNDONE, "failback lets the group of shop", stand_back=False
+    ),
+    "a migration is undone while its groups are switched": fault(
+        MOVE_UNDONE, "undo of a migration says that it is done", undo_looks_last=False
+    ),
+}
+
+
+def explored(meeting: Meeting, rules: OrderRules, most: int = 10_000_000) -> Explored:
+    """Explore a meeting, at most so many states of it."""
+    return explore(meeting.name, meeting.first, partial(follow, rules), partial(broken, rules), most)

@@ -1,0 +1,63 @@
+"""Procedures that meet: every state is as it should be, and each rule that is taken away is missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.__main__ import PAGE
+from model.page import named_scopes
+from model.procedure_scopes import (
+    BROKEN,
+    DEEP,
+    FAILBACK_UNDONE,
+    MEANT,
+    MOVE,
+    MOVE_UNDONE,
+    OVER_MOVED,
+    OVER_RETURN,
+    QUICK,
+    UNDONE,
+    explored,
+)
+from model.procedures import Meeting
+from model.scopes import BROKEN as BROKEN_WINDOWS
+from model.scopes import DEEP as WINDOWS
+
+pytestmark = pytest.mark.timeout(900)
+
+LARGE = {
+    each.name for each in (FAILBACK_UNDONE, MOVE, MOVE_UNDONE, OVER_MOVED, OVER_RETURN, UNDONE)
+}  # 5,000 states and more
+
+
+def marks(meeting: Meeting) -> list[pytest.MarkDecorator]:
+    """``make test-quick`` leaves out what explores a large meeting."""
+    return [pytest.mark.seconds] if meeting.name in LARGE else []
+
+
+@pytest.mark.parametrize("meeting", [pytest.param(each, id=each.name, marks=marks(each)) for each in QUICK])
+def test_every_state_is_as_it_should_be(meeting: Meeting) -> None:
+    found = explored(meeting, MEANT)
+    assert found.whole, str(found)
+    assert found.states > 50
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(each.meeting)) for name, each in BROKEN.items()])
+def test_what_is_put_back_is_found(name: str) -> None:
+    fault = BROKEN[name]
+    found = explored(fault.meeting, fault.rules)
+    assert found.wrong.startswith(fault.wrong), str(found)
+    assert found.way
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("meeting", [each for each in DEEP if each not in QUICK], ids=lambda each: each.name)
+def test_every_state_of_the_deep_meetings_is_as_it_should_be(meeting: Meeting) -> None:
+    found = explored(meeting, MEANT, 1_000_000)
+    assert not found.wrong, str(found)
+
+
+def test_the_page_has_every_scope_and_every_fault() -> None:
+    wanted = [*(each.name for each in (*WINDOWS, *DEEP)), *BROKEN_WINDOWS, *BROKEN]
+    assert sorted(named_scopes(PAGE.read_text())) == sorted(wanted)
