@@ -35,7 +35,9 @@ Pair = tuple[Broker, Broker]
 OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER = "2.8.2", "3.9.1", "4.0.0"
 NEARBY = ("4.1.1", "4.3.0")  # the version before that of all other tests, and the one after it
 FAULTS = ("faults", "transactions", "access", "dead_letters", "leaders", "truncated", "targets")
-FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13} | dict.fromkeys((*NEARBY, KAFKA_VERSION), 13)  # by topic ids
+FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13} | dict.fromkeys(
+    (*NEARBY, KAFKA_VERSION), 13
+)  # by topic ids
 SECRET = "key-secret"
 SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER, *NEARBY, KAFKA_VERSION}  # of transactions
 

@@ -60,7 +60,10 @@ class GroupsReadOn(RunbookError):
 
     @property
     def what(self) -> str:
-        return f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this again"
+        return (
+            f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this "
+            "again"
+        )
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
         if was.get((row.group, row.key)) != row.committed.offset
     ]
     if moved_on:
-        raise GroupsReadOn(flow.name, flow.source.alias, tuple(moved_on))
+        raise GroupsReadOn(flow.name, tuple(moved_on), flow.source.alias)
 
 
 def _remembered(

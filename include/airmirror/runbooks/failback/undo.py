@@ -2,7 +2,7 @@
 
 It is possible until the flow is open again, as long as no group that was moved has gone on over there. What has returned by then
 stays on the source; the account of it, which is that of the flow in the opposite direction, too: another failback goes on after
-it, a rescue leaves it out, and the flow is not opened over it (flows.returned). So it can be planned again.
+it, a rescue leaves it out, and the flow is not opened over it (flows.opening). So it can be planned again.
 """
 
 from __future__ import annotations

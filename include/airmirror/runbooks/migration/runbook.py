@@ -18,9 +18,7 @@ def _copies_acls(flow: Flow) -> bool:
     return flow.settings.sync_topic_acls_mode == "migrate"
 
 
-def _asks(
-    step: str, title: str, text: str, of: Callable[[Flow], bool] = lambda flow: True
-) -> Asking[Pair, MoveOrder]:
+def _asks(step: str, title: str, text: str, of: Callable[[Flow], bool] = lambda flow: True) -> Asking[Pair, MoveOrder]:
     return Asking("Do it", worded(text), later("migration.shown:before", step), of, title)
 
 
