@@ -112,7 +112,9 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
     assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
     for look in (given(dry_run=True), given(verb="plan")):
         tasks[PLAN].execute(look)
-        assert tasks[PLAN].page.is_relative_to(data_docs / "failover-plans") and flow.topic in tasks[PLAN].page.read_text()
+        assert (
+            tasks[PLAN].page.is_relative_to(data_docs / "failover-plans") and flow.topic in tasks[PLAN].page.read_text()
+        )
     operators, last = [tasks[name] for name in STEPS], tasks[STEPS[-1]]
     for operator in operators:
         with pytest.raises(AirflowSkipException):
