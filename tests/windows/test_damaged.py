@@ -29,6 +29,6 @@ def test_a_damaged_batch_stops_its_partition_alone(east: Broker, west: Broker, t
         (error,) = (row.error for row in result.rows if row.error is not None)
         assert isinstance(error, SourceCorrupt), error
         assert (error.partition, error.first_bad) == (0, 5) and not error.transient
-        assert "offset 5 on" in str(error) and codec in str(error)
+        assert "offset 5 on" in str(error) and "can't be decompressed" in str(error)
     found = read_all(west, flow.remote_topic)
     assert {partition: len(records) for partition, records in found.items()} == {0: 5, 1: 11}

@@ -60,6 +60,7 @@ def test_somebody_else_initialises_our_transactional_id(
     assert flow.assert_equal() == 900
 
 
+@pytest.mark.long
 def test_producers_are_forgotten(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker knows nothing of a producer between two of its transactions (KIP-360), many times in a window."""
     flow = filled(east, west, tmp_path)
