@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import typer
 
 from airmirror.cli.main import app
 from airmirror.errors import AirmirrorError
-from support import ROOT
+from support import ROOT, compatibility
 from support.documents import PAGES
 from support.errors import all_errors, sample
 
@@ -77,3 +78,42 @@ def test_nobody_is_told_to_begin_again_what_returns() -> None:
     assert len(again) > 5 and not any("--start-again" in text for text in told)
     assert all("airmirror failback undo --topic orders" in told[number] for number in again)
     assert all("--flow 'west->east'" in told[number] for number in again)
+
+
+def test_a_run_s_outcomes_become_cells_and_a_failure_is_never_hidden(tmp_path: Path) -> None:
+    cases = "".join(
+        f'<testcase classname="any" name="test_the_fence_on_an_old_kafka[{version}]">{inner}</testcase>'
+        for version, inner in (("2.8.2", ""), ("4.0.0", "<failure/>"), ("4.0.0", ""), ("4.2.0", "<skipped/>"))
+    )
+    (tmp_path / "junit.xml").write_text(
+        f'<testsuites><testsuite>{cases}<testcase name="test_else"/></testsuite></testsuites>'
+    )
+    new = list(compatibility.outcomes(tmp_path / "junit.xml", "2030-01-02"))
+    what = new[0].row
+    before = [
+        compatibility.Tried("Kafka", what, version, "✓", "2030-01-01") for version in ("4.0.0", "4.2.0", "4.10.0")
+    ]
+    found = compatibility.merged(before, new)
+    assert [(each.column, each.outcome) for each in sorted(found, key=lambda each: each.column)] == [
+        ("2.8.2", "✓"),
+        ("4.0.0", "✗"),
+        ("4.10.0", "✓"),
+        ("4.2.0", "✓"),
+    ]
+    made = compatibility.table(found)
+    assert made.startswith("|  | 2.8.2 | 4.0.0 | 4.2.0 | 4.10.0 |\n| --- |") and f"| {what} | ✓ | ✗ | ✓ | ✓ |" in made
+    assert made.endswith("Last run of any of these: 2030-01-02.\n")
+
+
+def test_every_test_of_the_table_is_there() -> None:
+    sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name in compatibility.CLAIMS if f"def {name}(" not in sources] == []
+
+
+def test_no_page_installs_by_a_name_that_is_not_ours_on_a_package_index() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")]
+    by_name = re.compile(r"pip install[^`\n]*[\s\"']airmirror\b(?!-)")
+    assert by_name.search("pip install 'airmirror[cli]'") and not by_name.search(
+        'pip install "$(echo dist/airmirror-*.whl)"'
+    )
+    assert len(pages) > 30 and [page.name for page in pages if by_name.search(page.read_text())] == []

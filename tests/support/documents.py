@@ -1,4 +1,5 @@
-"""``make docs``: docs/errors.md from the classes of errors, docs/cli.md from commands' help, docs/tuning.md from its table."""
+"""``make docs``: docs/errors.md from the classes of errors, docs/cli.md from commands' help, docs/tuning.md from its table,
+docs/compatibility.md's tables from what tests have tried."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.config.tuning import LATENCY, OFFSETS, THROUGHPUT, Advice
 from airmirror.errors import AirmirrorError
 from airmirror.times import utc
-from support import ROOT
+from support import ROOT, compatibility
 from support.blanks import Count, blank
 from support.errors import FLOW, all_errors, sample
 
@@ -153,7 +154,12 @@ def _advice(title: str, rows: Sequence[Advice]) -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES = {"errors.md": errors_page, "cli.md": commands_page, "tuning.md": tuning_page}
+PAGES = {
+    "errors.md": errors_page,
+    "cli.md": commands_page,
+    "tuning.md": tuning_page,
+    "compatibility.md": compatibility.page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

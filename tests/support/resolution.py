@@ -1,14 +1,12 @@
 """What pip would install of the wheel, beside each Airflow that it says it runs on: whether there is a set of versions at all.
 
-``PYTHONPATH=tests .venv/bin/python -m support.resolution`` asks the package index, for every Airflow and every Python, and says
-which asks in vain. Exit status 1: one does.
+The package index is asked, for every Airflow and every Python.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tempfile
 import venv
 from dataclasses import dataclass
@@ -78,17 +76,3 @@ def resolve(uv: Path, case: Case) -> str:
     if found.get("pyspark", found["pyspark-client"]) != found["pyspark-client"]:
         return f"pyspark {found['pyspark']} and pyspark-client {found['pyspark-client']} own the same folder"
     return ""
-
-
-def main() -> int:
-    with tempfile.TemporaryDirectory() as directory:
-        uv = install_uv(Path(directory))
-        conflicts = {case: said for case in CASES if (said := resolve(uv, case))}
-    for case, said in conflicts.items():
-        print(f"{case}\n{said}\n")
-    print(f"{len(CASES)} asked for, {len(conflicts)} conflicts")
-    return bool(conflicts)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Older Kafka, both sides: the same scenarios on each version; the suite of faults against 3.9 (docs/compatibility.md)."""
+"""Each Kafka, both sides: the same scenarios on each version; the suite of faults against 3.9 (docs/compatibility.md)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.certificates import authority
+from airmirror_local.jars import KAFKA_VERSION
 from airmirror_local.zookeeper import old_broker
 from flows import test_takeover, test_takeover_mirrormaker
 from offsets import test_groups
@@ -33,9 +34,14 @@ Pair = tuple[Broker, Broker]
 
 OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER = "2.8.2", "3.9.1", "4.0.0"
 FAULTS = ("faults", "transactions", "access", "dead_letters", "leaders", "truncated", "targets")
-FETCH = {OLDEST: 12, OLDER: 13, FIRST_WITHOUT_ZOOKEEPER: 13}  # of those that we know; 13 is by topic ids
+FETCH = {
+    OLDEST: 12,
+    OLDER: 13,
+    FIRST_WITHOUT_ZOOKEEPER: 13,
+    KAFKA_VERSION: 13,
+}  # of those that we know; 13 is by topic ids
 SECRET = "key-secret"
-SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER}  # of transactions
+SECOND_PROTOCOL = {FIRST_WITHOUT_ZOOKEEPER, KAFKA_VERSION}  # of transactions
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -52,7 +58,7 @@ def test_the_faults_on_an_older_kafka(name: str) -> None:
     assert answer.returncode == 0, answer.stdout[-5000:]
 
 
-@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER])
+@pytest.fixture(scope="module", params=[OLDEST, OLDER, FIRST_WITHOUT_ZOOKEEPER, KAFKA_VERSION])
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two clusters of an old Kafka, with a listener ``TLS`` that asks for a certificate."""
     directory, version, signs = tmp_path_factory.mktemp("old"), request.param, authority()

@@ -1,0 +1,145 @@
+"""What works with what, as tests have found it: ``make compatibility`` runs them and keeps here what passed and what failed.
+
+``PYTHONPATH=tests .venv/bin/python -m support.compatibility FILE…`` takes in JUnit files of pytest, run by this Python, and
+writes ``tried.tsv`` beside this module; ``make docs`` writes the tables of docs/compatibility.md from it.
+"""
+
+from __future__ import annotations
+
+import csv
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from xml.etree import ElementTree
+
+from packaging.version import Version
+
+from airmirror_local.jars import KAFKA_VERSION
+from support import ROOT
+
+FILE = Path(__file__).with_name("tried.tsv")
+PAGE = ROOT / "docs" / "compatibility.md"
+PASSED, FAILED = "✓", "✗"
+_TABLE = re.compile(r"(<!-- tried: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One cell: what was tried, on which version, how it ended and when."""
+
+    table: str
+    row: str
+    column: str
+    outcome: str
+    day: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a test shows: its row, and the versions that it ran on, from the parameters in the test's name."""
+
+    table: str
+    row: Callable[[str], str]
+    column: Callable[[str], str]
+
+
+def _of_brokers(what: str) -> Claim:
+    return Claim("Kafka", lambda _: what, lambda version: version or KAFKA_VERSION)
+
+
+def _of_this_airflow(what: str) -> Claim:
+    python = ".".join(platform.python_version_tuple()[:2])
+    return Claim("Airflow", lambda _: f"Python {python}: {what}", lambda _: version("apache-airflow"))
+
+
+def _of_this_spark(what: str) -> Claim:
+    return Claim("Spark", lambda where: f"{what}: {where}", lambda _: version("pyspark"))
+
+
+CLAIMS = {
+    "test_a_window_on_an_old_kafka": _of_brokers("a window, whose slot is killed in its transaction"),
+    "test_tls_on_an_old_kafka": _of_brokers("TLS, the client with a certificate"),
+    "test_a_take_over_on_an_old_kafka": _of_brokers("a take-over, three times there and back, of made copies"),
+    "test_groups_on_an_old_kafka": _of_brokers("a group that fails over and back, and reads each record once"),
+    "test_its_own_mirrormaker_2_on_an_old_kafka": _of_brokers(
+        "MirrorMaker 2 of that version, dedicated, under load: killed, taken over, handed back, and again"
+    ),
+    "test_the_fence_on_an_old_kafka": _of_brokers("claim and fence: another window is refused, a stale slot fenced"),
+    "test_a_source_topic_created_again_in_mid_window_on_an_old_kafka": _of_brokers(
+        "a source topic that is created again in mid-window"
+    ),
+    "test_the_faults_on_an_older_kafka": Claim(
+        "Kafka", lambda _: "the faults of [faults.md](faults.md): seven files of tests", lambda _: "3.9.1"
+    ),
+    "test_it_installs_beside_every_airflow_that_it_runs_on": Claim(
+        "Airflow",
+        lambda case: "Python {1}: `airmirror[{2}]` installs".format(*case.split("-")),
+        lambda case: case.split("-")[0],
+    ),
+    "test_dags_parse_equally_and_load_nothing_heavy": _of_this_airflow("DAG files are parsed"),
+    "test_every_kind_of_log_in_two_windows": _of_this_spark("every kind of log, in two windows"),
+    "test_a_worker_is_killed_in_mid_window": _of_this_spark("a worker is killed in mid-window"),
+}
+"""The tests whose outcome the page shows, by their names."""
+
+
+def outcomes(junit: Path, day: str) -> Iterator[Tried]:
+    """Yield what a run of pytest has tried; a test that was skipped has tried nothing."""
+    for case in ElementTree.parse(junit).iter("testcase"):
+        name, _, ids = case.get("name", "").removesuffix("]").partition("[")
+        if name in CLAIMS and case.find("skipped") is None:
+            claim = CLAIMS[name]
+            failed = case.find("failure") is not None or case.find("error") is not None
+            yield Tried(claim.table, claim.row(ids), claim.column(ids), FAILED if failed else PASSED, day)
+
+
+def merged(known: list[Tried], new: list[Tried]) -> list[Tried]:
+    """Return all that was tried, the newest of each; of what was tried twice in one run, the failure."""
+    cells = {(each.table, each.row, each.column): each for each in known}
+    for each in sorted(new, key=lambda each: each.outcome == FAILED):
+        cells[each.table, each.row, each.column] = each
+    return [cells[key] for key in sorted(cells)]
+
+
+def kept() -> list[Tried]:
+    """Read what was kept."""
+    with FILE.open(newline="") as file:
+        return [Tried(*line) for line in csv.reader(file, delimiter="\t")]
+
+
+def keep(tried: list[Tried]) -> None:
+    """Write what is to be kept."""
+    with FILE.open("w", newline="") as file:
+        lines = ((each.table, each.row, each.column, each.outcome, each.day) for each in tried)
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(lines)
+
+
+def page() -> str:
+    """The text of docs/compatibility.md, with its tables made of what was tried."""
+    tried = kept()
+    return _TABLE.sub(
+        lambda found: found[1] + table([each for each in tried if each.table == found[2]]), PAGE.read_text()
+    )
+
+
+def table(tried: list[Tried]) -> str:
+    """A row for each thing that was tried, a column for each version; empty: not tried."""
+    if not tried:
+        return "Nothing was tried yet.\n"
+    columns = sorted({each.column for each in tried}, key=Version)
+    cells = {(each.row, each.column): each.outcome for each in tried}
+    rows = list(dict.fromkeys(each.row for each in tried))
+    lines = [["", *columns], ["---"] * (len(columns) + 1)]
+    lines += [[row, *(cells.get((row, column), "") for column in columns)] for row in rows]
+    last = max(each.day for each in tried)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\nLast run of any of these: {last}.\n"
+
+
+if __name__ == "__main__":
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    keep(merged(kept(), [each for file in sys.argv[1:] for each in outcomes(Path(file), today)]))
