@@ -42,7 +42,8 @@ def judge_unverified(
     ``left``: partitions that are left to a later judgement, and stay as they are; None: none are, and what a gate holds
     without a reason any more is lifted. Raises a cluster's error.
     """
-    index, seen = mirror.index, granted.journal.seen()  # before the records: others may read further into the same index
+    index = mirror.index
+    seen = granted.journal.seen()  # before the records: others may read further into the same index
     unverified = [record for record in index.unverified() if key_of(record) not in (left or ())]
     keys = list(dict.fromkeys(map(key_of, unverified)))
     topics = {key.topic for key in keys}
