@@ -83,7 +83,8 @@ def judge_unverified(
     ``left``: partitions that are left to a later judgement, and stay as they are; None: none are, and what a gate holds
     without a reason any more is lifted. Raises a cluster's error.
     """
-    index, seen = mirror.index, mirror.seen()  # before the records: others may read further into the same index
+    index = mirror.index
+    seen = granted.journal.seen()  # before the records: others may read further into the same index
     unverified = [record for record in index.unverified() if record.key not in (left or ())]
     keys = list(dict.fromkeys(record.key for record in unverified))
     topics = {key.topic for key in keys}
