@@ -42,11 +42,11 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         orders.is_anything_back,
         claim(THERE),
         *fences_back,
+        orders.stand_back,
         orders.returned_accounts,
         initialise(THERE),
         orders.commit_accounts(THERE),
         *judging(THERE, rules, goes_on=True),
-        orders.stand_back,
         initialise(THERE) if rules.transaction else check(THERE),
         orders.finish_moves,
     )

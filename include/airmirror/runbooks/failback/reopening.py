@@ -43,7 +43,7 @@ def open_again(
     tell: Tell = lambda phase: None,
 ) -> list[Continuation]:
     """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
-    ``last``: asked before they are opened, what it raises keeps them closed.
+    ``last``: asked under the claim, what it raises keeps them closed.
 
     Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
     """
@@ -59,13 +59,13 @@ def open_again(
         ahead.refresh()
         if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
             raise ReturnNotDrained(forward.flow.name, tuple(f"{name} still returns" for name in not_over))
+        last()  # before the account grows: by it the end of what was brought becomes the first record that returned
         tell("accounting for what returned")
         found = _accounts(ahead, pair.reverse.ledger, names, order)
         if found:
             commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
-        last()
         forget_return(pair, names, order, tell)
         moves = _forgotten_moves(granted, names)
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
