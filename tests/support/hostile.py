@@ -74,7 +74,7 @@ def batch(
     records: Sequence[Record], codec: str = "none", *, offsets: Sequence[int] | None = None, **producer: int
 ) -> bytearray:
     """One batch of the records, whatever their timestamps; ``offsets`` are relative to its first."""
-    first = records[0].timestamp
+    first = records[0].timestamp if records else 0
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=CODECS[codec],
@@ -88,7 +88,8 @@ def batch(
     for number, record in zip(numbers, records, strict=True):
         time = first + wrapped(record.timestamp - first)
         assert builder.append(number, time, record.key, record.value, list(record.headers)) is not None
-    builder._max_timestamp = max(record.timestamp for record in records)
+    if records:
+        builder._max_timestamp = max(record.timestamp for record in records)
     return bytearray(builder.build())
 
 
