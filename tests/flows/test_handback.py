@@ -39,7 +39,7 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     written, rounds = write_offsets(flow.opened, HandbackOrder(into=topic))
     assert written == found and not [each.error for each in rounds if each.error]
     with Routes(flow.flow.target, "test") as target:
-        target.refresh([])
+        target.refresh([topic])
         kept = read_progress(target, flow.flow, topic, NAME)
         assert {key: each.offset for key, each in kept.items()} == {(flow.topic, 0): 9, (flow.topic, 2): 19}
     keys = {record.key for records in read_all(west, topic).values() for record in records}

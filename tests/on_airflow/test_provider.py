@@ -46,7 +46,7 @@ def test_it_describes_itself_as_airflow_s_schema_has_it() -> None:
 def test_every_link_and_trigger_of_the_library_is_named() -> None:
     """What a provider's description names is what the package has; no line is left from code that has been renamed."""
     info, package = get_provider_info(), Path(airmirror.__file__).parent
-    links = import_module("airmirror.on_airflow.dags.links")
+    links = import_module("airmirror.on_airflow.dags.common")
     own = {name for name, each in vars(links).items() if _is_own(each, BaseOperatorLink, links.__name__)}
     assert {f"{links.__name__}.{name}" for name in own} == set(info["extra-links"]) and len(own) > 1
     modules = (

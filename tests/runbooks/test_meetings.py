@@ -26,6 +26,7 @@ from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import undo as migration_undo
 from airmirror.runbooks.moving import GroupsReadOn
 from airmirror.runbooks.takeover.handback import positions, write_offsets
+from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.slot.contract import transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.wire.switches import GroupMove
@@ -251,7 +252,8 @@ def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(
     name = transactional_id(flow.flow, 0)
     producer = Producer({"bootstrap.servers": west.bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
-    write_offsets(flow.opened, create_topic(west, f"connect-offsets-{uuid.uuid4()}", 1), "m", "handback")
+    into = create_topic(west, f"connect-offsets-{uuid.uuid4()}", 1)
+    write_offsets(flow.opened, HandbackOrder(into=into, connector="m"))
     producer.begin_transaction()
     with pytest.raises(KafkaException):
         producer.produce(flow.remote_topic, b"late")

@@ -24,7 +24,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {"integration-name": NAME, "python-modules": [f"{_HERE}.triggers.growth", f"{_HERE}.triggers.heartbeats"]}
         ],
-        "extra-links": [f"{_HERE}.dags.links.DataDocsLink", f"{_HERE}.dags.links.ReportLink"],
+        "extra-links": [f"{_HERE}.dags.common.DataDocsLink", f"{_HERE}.dags.common.ReportLink"],
         "connection-types": [
             {
                 "connection-type": CONNECTION,
