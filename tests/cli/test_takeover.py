@@ -61,9 +61,9 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     idle = command("handback", "--check", "--wait", "0")
     assert idle.exit_code == 1 and "nothing yet" in idle.stdout and "No worker of MirrorMaker 2 is seen" in idle.stdout
     produce(west, remote, read_all(east, topic)[0][100:], partition=0)
-    goes_on = command("handback", "--check", "--json")
-    [first] = json.loads(goes_on.stdout)["partitions"]
-    assert goes_on.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("resumed", 100, 10)
+    resumes = command("handback", "--check", "--json")
+    [first] = json.loads(resumes.stdout)["partitions"]
+    assert resumes.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("resumed", 100, 10)
     assert command("handback", "--check", "--yes").exit_code == 2
     produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
     produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else

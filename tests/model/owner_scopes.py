@@ -20,9 +20,9 @@ def begun(*taken: tuple[str, tuple[Change, ...]]) -> tuple:  # type: ignore[type
     return tuple(sorted(owners.records.values(), key=lambda each: each.topic))
 
 
-RETURNING = begun((SHOP, (Change.CLOSE, Change.BEGIN)))
-RETURNED = begun((SHOP, (Change.CLOSE, Change.BEGIN, Change.END)))
-BOTH = begun((SHOP, (Change.CLOSE, Change.BEGIN)), (BILL, (Change.CLOSE, Change.BEGIN)))
+RETURNING = begun((SHOP, (Change.FREEZE, Change.BEGIN)))
+RETURNED = begun((SHOP, (Change.FREEZE, Change.BEGIN, Change.END)))
+BOTH = begun((SHOP, (Change.FREEZE, Change.BEGIN)), (BILL, (Change.FREEZE, Change.BEGIN)))
 ONE = (SHOP,)
 
 
@@ -35,56 +35,56 @@ def scopes(rules: Rules) -> dict[str, World]:
 
     there, back = window(THERE, rules), window(BACKWARD, rules)
     end, give_up = the("end", Change.END, back=True), the("undo", Change.END, Change.GIVE_UP, back=True)
-    finish = the("finish", Change.FINISH, back=rules.fences_back)
-    opens = the("open", Change.OPEN)
+    finish = the("finish", Change.FINISH, back=rules.fences_reverse)
+    opens = the("unfreeze", Change.UNFREEZE)
     return {
-        "a closure, and windows": of(the("close", Change.CLOSE), there, there),
-        "closed, begun": of(the("close", Change.CLOSE), the("begin", Change.BEGIN, back=True), there, back),
+        "a freeze, and windows": of(the("freeze", Change.FREEZE), there, there),
+        "frozen, begun": of(the("freeze", Change.FREEZE), the("begin", Change.BEGIN, back=True), there, back),
         "a return ends, and is finished": of(end, finish, back, records=RETURNING),
-        "a return is given up, and opened": of(give_up, opens, back, back, records=RETURNING),
-        "a return is opened by force": of(opens, back, records=RETURNING),
-        "a move group ends its return, another one's goes on": of(end, back, records=BOTH),
+        "a return is given up, and unfrozen": of(give_up, opens, back, back, records=RETURNING),
+        "a return is unfrozen by force": of(opens, back, records=RETURNING),
+        "a move group ends its return, another one's continues": of(end, back, records=BOTH),
         "a failover of the flow, and its undo": of(
-            the("fail over", Change.CLOSE, topics=()), the("undo", Change.OPEN, topics=()), there, records=RETURNED
+            the("fail over", Change.FREEZE, topics=()), the("undo", Change.UNFREEZE, topics=()), there, records=RETURNED
         ),
         "what was moved, and an order for the flow": of(
-            the("open", Change.OPEN, topics=()), there, records=begun((SHOP, (Change.CLOSE,)))
+            the("unfreeze", Change.UNFREEZE, topics=()), there, records=begun((SHOP, (Change.FREEZE,)))
         ),
     }
 
 
 BROKEN = {
-    "a closure is appended by one who slept (A8)": (
+    "a freeze is appended by one who slept (A8)": (
         Rules(transaction=False),
-        "a closure, and windows",
+        "a freeze, and windows",
         "shop is copied",
     ),
-    "a window looks before its claim": (
-        Rules(looks_under_claim=False),
+    "a window looks before its lease": (
+        Rules(looks_under_lease=False),
         "a return ends, and is finished",
         "shop is copied back",
     ),
-    "a return is opened before it ended": (
-        Rules(ends_before_opening=False),
-        "a return is opened by force",
+    "a return is unfrozen before it ended": (
+        Rules(ends_before_unfreezing=False),
+        "a return is unfrozen by force",
         "shop is copied back",
     ),
     "a return is finished without a fence": (
-        Rules(fences_back=False),
+        Rules(fences_reverse=False),
         "a return ends, and is finished",
         "shop is copied back",
     ),
     "a return is given up by one who slept": (
         Rules(checks_back=False),
-        "a return is given up, and opened",
+        "a return is given up, and unfrozen",
         "shop is copied back",
     ),
     "an undo ends all that returns (A1)": (
         Rules(only_named=False),
-        "a move group ends its return, another one's goes on",
+        "a move group ends its return, another one's continues",
         "bill is RETURNED",
     ),
-    "an order for the flow opens what was moved (A1)": (
+    "an order for the flow unfreezes what was moved (A1)": (
         Rules(apart=False),
         "what was moved, and an order for the flow",
         "shop is SOURCE",

@@ -1,6 +1,6 @@
 """Who may write a topic, explored: windows of both directions and orders, each asleep between two steps for as long as you like.
 
-Every step of every process may come at any time; a claim may be taken from whoever sleeps. Transitions are the product's own
+Every step of every process may come at any time; a lease may be taken from whoever sleeps. Transitions are the product's own
 (``wire.owners``). What must never be: a window of either direction that writes for a topic that is not its own, and an order that
 changes what it does not name.
 """
@@ -16,19 +16,19 @@ SHOP, BILL = "shop", "bill"
 THERE, BACKWARD = (
     0,
     1,
-)  # the flow that brought the topics, and the one by which they return: each has a claim and ids of its own
+)  # the flow that brought the topics, and the one by which they return: each has a lease and ids of its own
 
 
 @dataclass(frozen=True)
 class Rules:
     """The protocol as it is meant; False puts back a fault."""
 
-    transaction: bool = True  # A8: owners are committed under an id that the next claim fences, and not appended
-    looks_under_claim: bool = True  # a window of the flow back looks when it has claimed, and not before
-    ends_before_opening: bool = True  # what returns is ended before it is opened
-    fences_back: bool = True  # who finishes a return fences the flow back first
+    transaction: bool = True  # A8: owners are committed under an id that the next lease fences, and not appended
+    looks_under_lease: bool = True  # a window of the reverse flow looks when it has taken the lease, and not before
+    ends_before_unfreezing: bool = True  # what returns is ended before it is unfrozen
+    fences_reverse: bool = True  # who finishes a return fences the reverse flow first
     checks_back: bool = (
-        True  # who gives a return up looks whether the flow back's claim still holds after its end is written
+        True  # who gives a return up looks whether the reverse flow's lease still holds after its end is written
     )
     only_named: bool = True  # A1: an order changes what it names
     apart: bool = True  # A1: an order for the flow leaves what another one has named
@@ -36,13 +36,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class Process:
-    """A window or an order: ``program`` of steps, where it is, what it holds (a claim of each flow), and has seen."""
+    """A window or an order: ``program`` of steps, where it is, what it holds (a lease of each flow), and has seen."""
 
     name: str
     program: tuple[str, ...]
     topics: tuple[str, ...] = ()
     at: int = 0
-    claims: tuple[int, int] = (-1, -1)
+    leases: tuple[int, int] = (-1, -1)
     epoch: int = -1  # of the ids that it has initialised
     seen: tuple[str, ...] = ()
 
@@ -53,11 +53,11 @@ class Process:
 
 @dataclass(frozen=True)
 class World:
-    """The claims' and ids' generations of both flows, who owns what, and the processes."""
+    """The leases' and ids' generations of both flows, who owns what, and the processes."""
 
     processes: tuple[Process, ...]
     records: tuple[Ownership, ...] = ()
-    claims: tuple[int, int] = (0, 0)
+    leases: tuple[int, int] = (0, 0)
     epochs: tuple[int, int] = (0, 0)
     wrong: str = field(default="", compare=False)
 
@@ -67,8 +67,8 @@ class World:
 
 
 def order(name: str, *changes: Change, topics: tuple[str, ...] = (), back: bool = False, rules: Rules) -> Process:
-    """An order's program: the claim and the fence of one flow or both, then each change, committed as the product does."""
-    steps = ["claim 0", *(["claim 1"] if back else [])]
+    """An order's program: the lease and the fence of one flow or both, then each change, committed as the product does."""
+    steps = ["lease 0", *(["lease 1"] if back else [])]
     for change in changes:
         steps += [*(["initialise"] if rules.transaction else []), "check 0", f"write {change}"]
         if change is Change.END and Change.GIVE_UP in changes and rules.checks_back:
@@ -77,8 +77,8 @@ def order(name: str, *changes: Change, topics: tuple[str, ...] = (), back: bool 
 
 
 def window(flow: int, rules: Rules) -> Process:
-    """A window's program: it writes to what it has seen to be its own. Its slots initialise, then look at the claim."""
-    looks = ["claim", "look"] if flow == THERE or rules.looks_under_claim else ["look", "claim"]
+    """A window's program: it writes to what it has seen to be its own. Its slots initialise, then look at the lease."""
+    looks = ["lease", "look"] if flow == THERE or rules.looks_under_lease else ["look", "lease"]
     return Process(f"window {flow}", tuple(f"{each} {flow}" for each in (*looks, "begin", "copy")))
 
 
@@ -100,17 +100,17 @@ def _step(world: World, then: Process, step: str, rules: Rules) -> tuple[Process
         epochs = (world.epochs[0] + 1, world.epochs[1])
         return replace(then, epoch=epochs[0]), replace(world, epochs=epochs)
     flow = int(rest)
-    if what in ("claim", "begin"):  # with the fence
+    if what in ("lease", "begin"):  # with the fence
         epochs = _with(world.epochs, flow, world.epochs[flow] + 1)
         world = replace(world, epochs=epochs)
         if what == "begin":
             return (
-                replace(then, epoch=epochs[flow]) if world.claims[flow] == then.claims[flow] else _over(then)
+                replace(then, epoch=epochs[flow]) if world.leases[flow] == then.leases[flow] else _over(then)
             ), world
-        claims = _with(world.claims, flow, world.claims[flow] + 1)
-        return replace(then, claims=_with(then.claims, flow, claims[flow])), replace(world, claims=claims)
+        leases = _with(world.leases, flow, world.leases[flow] + 1)
+        return replace(then, leases=_with(then.leases, flow, leases[flow])), replace(world, leases=leases)
     if what == "check":
-        return (then if world.claims[flow] == then.claims[flow] else _over(then)), world
+        return (then if world.leases[flow] == then.leases[flow] else _over(then)), world
     if what == "look":
         owners, own = world.owners, Owner.SOURCE if flow == THERE else Owner.RETURNING
         return replace(then, seen=tuple(topic for topic in (SHOP, BILL) if owners.owner(topic) is own)), world
@@ -140,7 +140,7 @@ def _write(world: World, then: Process, change: Change, rules: Rules) -> tuple[P
     scope = OrderScope.TOPIC if then.topics else OrderScope.FLOW
     remote = {topic: f"east.{topic}" for topic in which}
     written = changed(owners, change, which, Signed("", 0, 0, "", ""), scope=scope, remote=remote)
-    if not rules.ends_before_opening and change is Change.OPEN:
+    if not rules.ends_before_unfreezing and change is Change.UNFREEZE:
         opened = [each for topic in which if owners.owner(topic) in BACK and (each := owners.record(topic))]
         written += [replace(each, owner=Owner.SOURCE) for each in opened]
     new = after(owners, written)

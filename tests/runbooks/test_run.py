@@ -1,4 +1,4 @@
-"""The engine of runbooks, with steps that only remember: order, kills, some steps only, waiting for a claim, undo, dry runs."""
+"""The engine of runbooks, with steps that only remember: order, kills, some steps only, waiting for a lease, undo, dry runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from airmirror.cli import flow_options
 from airmirror.cli.runbooks import commands_of
-from airmirror.flows import claims
+from airmirror.flows import leases
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.errors import CannotUndo, NoSuchStep
@@ -27,7 +27,7 @@ from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover import steps as failover_steps
 from airmirror.runbooks.failover.order import FailoverOrder, Way
 from airmirror.runbooks.failover.runbook import FAILOVER
-from airmirror.runbooks.failover.steps import CloseFirst
+from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import is_whole, rest, run
 from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo, option
@@ -78,7 +78,7 @@ class World:
 
 
 def document(headline: str, is_good: bool = True) -> Document:
-    findings = [] if is_good else [Finding("stop", "it can be undone", "somebody has gone on")]
+    findings = [] if is_good else [Finding("stop", "it can be undone", "somebody has gone further")]
     return Document("count", "Count", headline, is_good, {}, [Section("rows", [{"a": 1}], "Rows")], findings=findings)
 
 
@@ -89,7 +89,7 @@ def counting(world: World, undoable: bool = True) -> Runbook[Any, CountOrder]:
 
     def undo(site: Site, order: CountOrder, progress: Progress) -> Document:
         if not undoable:
-            raise CannotUndo("east->west", "count", "leave it", ("somebody has gone on",))
+            raise CannotUndo("east->west", "count", "leave it", ("somebody has gone further",))
         world.done.clear()
         return document("undone")
 
@@ -162,13 +162,13 @@ def test_nothing_begins_without_a_person_a_reason_or_against_the_check() -> None
     assert run(counting(world), world, ORDER) == Ran({}, 0.0, "all is counted") and world.calls == []
 
 
-def test_a_step_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+def test_a_step_waits_until_the_lease_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "FIRST_SECONDS", 0.001)
     world, told = World(busy=3), list[str]()
     run(counting(world), world, ORDER, progress=Progress(told.append))
     assert world.calls == ["one"] * 4 + ["two", "three"] and sum("waits: " in each for each in told) == 3
-    monkeypatch.setattr(claims, "LEAST_SECONDS", 0.01)
-    monkeypatch.setattr(claims, "MARGIN_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "MARGIN_SECONDS", 0.01)
     world = World(busy=10**6)
     with pytest.raises(FlowBusy):
         run(counting(world), world, ORDER)
@@ -215,7 +215,7 @@ def test_an_undo_that_can_not_be_ends_with_its_reasons(monkeypatch: pytest.Monke
     world = World(done=["one"])
     command = Command(monkeypatch, counting(world, undoable=False), world)
     shown = command("undo", *WORDS)
-    assert shown.exit_code == 1 and "somebody has gone on" in shown.stdout and world.done == ["one"]
+    assert shown.exit_code == 1 and "somebody has gone further" in shown.stdout and world.done == ["one"]
     refused = command("undo", *WORDS, "--yes")
     assert refused.exit_code == 1 and "can't be undone" in refused.output and "leave it" in refused.output
 
@@ -239,15 +239,15 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
 
 @pytest.mark.parametrize("way", ["planned", "disaster"])
 @pytest.mark.parametrize("step", ["judge", "move_groups"])
-def test_no_step_of_a_failover_comes_before_the_closure(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_of_a_failover_comes_before_the_freeze(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judged from the target alone, nothing of an open flow would ever be compared with its source."""
     world = World()
     monkeypatch.setattr(failover_steps, "owners_now", lambda opened: SimpleNamespace(whole=None))
-    with pytest.raises(CloseFirst, match=f"--way {way} --step close"):
+    with pytest.raises(FreezeFirst, match=f"--way {way} --step freeze"):
         run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
 
 
-def test_groups_are_moved_back_after_the_return_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_moved_back_after_the_return_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     pair = SimpleNamespace(
         flow=world.flow, forward=world, reverse=world, returning=lambda topics: {"east.orders": "orders"}

@@ -1,4 +1,5 @@
-"""Failovers of a test: a flow with groups, its source gone, another deployment of it, and what crossed and was found after it."""
+"""Failovers of a test: a flow with groups, its source gone, another deployment of it, and what was replicated and was found after
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.groups import emit_checkpoints_if_due
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset, Ledger
@@ -54,7 +55,7 @@ def elsewhere(opened: Opened, directory: Path) -> Opened:
 def windowed(flow: Mirror) -> None:
     """One window, measured, and the checkpoints of groups."""
     measure_window(flow.opened, flow.run(), lambda key: True)
-    checkpoints_round(flow.opened, "checkpoints")
+    emit_checkpoints_if_due(flow.opened, "checkpoints")
 
 
 def at(records: Mapping[int, Iterable[Record]], partition: int, runs: Iterable[tuple[int, int]]) -> list[bytes | None]:

@@ -1,4 +1,4 @@
-"""The driver's own commits, and windows that are ended from outside: who has lost the claim writes nothing (invariant B)."""
+"""The driver's own commits, and windows that are ended from outside: who has lost the lease writes nothing (invariant B)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airmirror.windows.renewal import Renewal
 from airmirror.windows.resets import Choice
 from airmirror.windows.verify import no_objection
 from airmirror.windows.window import judge_window
-from airmirror.wire.segments import GATE, Hold
+from airmirror.wire.mappings import GATE, Hold
 from airmirror_local.brokers import Broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
@@ -49,7 +49,7 @@ def another_process(flow: Mirror, directory: Path) -> Mirror:
 
 @contextmanager
 def asleep_before(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, meanwhile: Any) -> Iterator[None]:
-    """The first call of a function is put off until its claim's lease is over and ``meanwhile`` was done."""
+    """The first call of a function is put off until its lease is over and ``meanwhile`` was done."""
     real, done = getattr(place, name), threading.Event()
 
     def sleeps(*arguments: Any, **named: Any) -> Any:
@@ -117,7 +117,7 @@ def test_a_driver_that_wakes_up_late_commits_no_starts(
     assert values == [record.value for record in records(40 - first, first)]
 
 
-def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(
+def test_a_window_that_has_released_its_lease_is_fenced_all_the_same(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """As one that was interrupted: a slot of its may live on, in its transaction."""
@@ -144,7 +144,7 @@ def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(
 def test_a_window_that_is_ended_leaves_no_transaction_open(
     east: Broker, west: Broker, tmp_path: Path, released: bool
 ) -> None:
-    """Its worker died in its transaction; the driver has released its claim before, as one that is interrupted, or not."""
+    """Its worker died in its transaction; the driver has released its lease before, as one that is interrupted, or not."""
     flow = filled(east, west, tmp_path)
 
     def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -152,7 +152,7 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
         if not released:
             assert end_window(flow.flow, flow.opened.ledger, "w")
             assert {result.outcome for result in in_this_process(slots)} == {"fenced"}, (
-                "under a claim that was released"
+                "under a lease that was released"
             )
         raise KeyboardInterrupt
 
@@ -168,7 +168,7 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
 def test_a_slot_that_begins_again_while_its_window_is_ended_writes_nothing(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right after it was fenced: its claim is released by then."""
+    """Right after it was fenced: its lease is released by then."""
     flow = filled(east, west, tmp_path)
     outcomes: list[str] = []
 
@@ -197,7 +197,7 @@ def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_pa
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     hold = Hold(topic=flow.topic, partition=0, offset=0, reason="it was frozen", window="stale", by=GATE, time_ms=1)
-    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+    with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(hold.encode_key(), hold.encode_value())])
     ledger = flow.opened.ledger
     judge_window(flow.flow, ledger, None, window="alone", trusted=())

@@ -18,7 +18,7 @@ from airmirror.cli.options import (
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import command, counted
-from airmirror.flows.rounds import Round
+from airmirror.flows.post_window import PostWindowTask
 from airmirror.naming import progress_topic
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def handback(
             _check(opened, wait, given.as_json)
             return
         name = connector or opened.flow.settings.takeover_connector_name
-        rounds: list[Round] = []
+        tasks: list[PostWindowTask] = []
         if topic and yes:
-            found, rounds = write_offsets(opened, topic, name, f"handback-{uuid.uuid4().hex[:8]}")
+            found, tasks = write_offsets(opened, topic, name, f"handback-{uuid.uuid4().hex[:8]}")
         else:
             found = positions(opened)
         body, alias = rest_body(opened, found), opened.flow.source.alias
@@ -83,9 +83,9 @@ def handback(
         show(console, table(title, ("topic", *numbers), rows, right=numbers, empty="nothing was copied"))
         show(console, _done(found_in=progress_topic(alias), topic=topic, name=name, yes=yes, count=len(found)))
         show(console, f"Once it runs: {command('handback', '--check', flow=opened.flow.name)}")
-    for each in rounds:
+    for each in tasks:
         show(console, line(each.name, each.error or each.said, "red" if each.error else "green"))
-    if any(each.error for each in rounds):
+    if any(each.error for each in tasks):
         raise typer.Exit(1)
 
 
@@ -105,7 +105,7 @@ def _check(opened: Opened, wait: float, as_json: bool) -> None:
         print_json(console, checked.as_dict())
     else:
         show(console, *shown_check(checked))
-    if not checked.goes_on:
+    if not checked.has_resumed:
         raise typer.Exit(1)
 
 

@@ -1,6 +1,6 @@
-"""Forgetting what is old: segment records (in the segment topic, and so in the ledger) and pages of gates and audits.
+"""Forgetting what is old: mapping records (in the mapping topic, and so in the ledger) and pages of gates and audits.
 
-A segment record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
+A mapping record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
 the newest of every partition, from which replication continues (invariants A, C and F).
 """
 
@@ -15,18 +15,18 @@ from pathlib import Path
 
 from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.offsets.pruning import delete_segments, kept_topics, prune_segments
-from airmirror.windows.errors import FlowBusy, FlowClosed
+from airmirror.offsets.pruning import delete_mappings, kept_topics, prune_mappings
+from airmirror.windows.errors import FlowBusy, FlowFrozen
 
 DAY_MS = 86_400_000
-PRUNE, PRUNE_SECONDS = "prune_segments", 3600
+PRUNE, PRUNE_SECONDS = "prune_mappings", 3600
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The numbers of segment records and pages removed."""
+    """The numbers of mapping records and pages removed."""
 
-    segments: int
+    mappings: int
     pages: int
 
 
@@ -38,25 +38,25 @@ def prune(
     now_ms: int | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Pruned:
-    """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days.
+    """Forget the flow's verified mapping records and its pages under ``pages`` that are older than ``days`` days.
 
-    Segment records below the source's log starts go too; none of a flow or topic that is closed, for it may return. Raises
+    Mapping records below the source's log starts go too; none of a flow or topic that is frozen, for it may return. Raises
     FlowBusy, or a cluster's error.
     """
     before = (int(time.time() * 1000) if now_ms is None else now_ms) - days * DAY_MS
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    is_closed, count = ledger.owners().shut is not None, 0
-    if not is_closed:
-        count = prune_segments(flow, ledger, window=_window(), tell=tell)
+    is_frozen, count = ledger.owners().shut is not None, 0
+    if not is_frozen:
+        count = prune_mappings(flow, ledger, window=_window(), tell=tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before, kept_topics(flow, ledger))
 
-    if not is_closed:
-        count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)
+    if not is_frozen:
+        count += delete_mappings(flow, ledger, old_keys, window=_window(), tell=tell)
     if count:
         catch_up_ledger(opened)
     name = flow.name.replace("->", ".")
@@ -66,8 +66,8 @@ def prune(
     return Pruned(count, len(old))
 
 
-def prune_round(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> int | None:
-    """Once an hour delete the segment records below the source's log starts; how many, None: not now.
+def prune_if_due(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> int | None:
+    """Once an hour delete the mapping records below the source's log starts; how many, None: not now.
 
     Where another window is at work it is not now.
     """
@@ -76,12 +76,12 @@ def prune_round(opened: Opened, tell: Callable[[str], None] = lambda phase: None
     catch_up_ledger(opened)
     opened.ledger.count_verified()
     try:
-        count = prune_segments(opened.flow, opened.ledger, window=_window(), tell=tell)
-    except (FlowBusy, FlowClosed) as error:
-        tell(f"segment records are pruned another time: {error}")
+        count = prune_mappings(opened.flow, opened.ledger, window=_window(), tell=tell)
+    except (FlowBusy, FlowFrozen) as error:
+        tell(f"mapping records are pruned another time: {error}")
         return None
-    tell(f"{count} segment records pruned that lay below the source's log starts")
-    opened.ledger.note_round(PRUNE)
+    tell(f"{count} mapping records pruned that lay below the source's log starts")
+    opened.ledger.note_begun(PRUNE)
     return count
 
 

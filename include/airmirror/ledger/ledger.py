@@ -11,7 +11,7 @@ from airmirror.ledger.groups import CheckpointPlace, GroupLag, ReadAgain
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 from airmirror.ledger.tables import control
-from airmirror.wire.segments import Decision, Hold
+from airmirror.wire.mappings import Decision, Hold
 
 
 class Ledger:
@@ -62,7 +62,7 @@ class Ledger:
             return groups.group_lags_of(connection, flow)
 
     def read_again(self) -> list[ReadAgain]:
-        """What groups would read again if they failed over now, as the last rounds found it."""
+        """What groups would read again if they failed over now, as the last runs found it."""
         with reading(self.engine) as connection:
             return groups.read_again(connection)
 

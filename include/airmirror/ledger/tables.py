@@ -49,8 +49,8 @@ progress = Table(
     Column("source_offset", BigInteger, nullable=False),
 )
 
-segments = Table(
-    "segments",
+mappings = Table(
+    "mappings",
     metadata,
     _flow(),
     _topic(),
@@ -58,7 +58,7 @@ segments = Table(
     Column("source_topic_id", String(36), primary_key=True),
     Column("source_start", BigInteger, primary_key=True),
     Column("source_end", BigInteger, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),  # in the segment topic
+    Column("log_offset", BigInteger, nullable=False),  # in the mapping topic
     Column("window", String(512), nullable=False),
     Column("time_ms", BigInteger, nullable=False),
     Column("copied", BigInteger, nullable=False),
@@ -67,12 +67,12 @@ segments = Table(
     Column("value", LargeBinary, nullable=False),
     Column("copied_end", BigInteger),  # the source offset after the last copied one; null where nothing was copied
     Column("target_end", BigInteger, nullable=False),
-    Index("segments_of_window", "flow", "window", "time_ms"),
-    Index("segments_by_source", "flow", "topic", "partition", "source_topic_id", "copied_end"),
-    Index("segments_by_target", "flow", "topic", "partition", "source_topic_id", "target_end"),
+    Index("mappings_of_window", "flow", "window", "time_ms"),
+    Index("mappings_by_source", "flow", "topic", "partition", "source_topic_id", "copied_end"),
+    Index("mappings_by_target", "flow", "topic", "partition", "source_topic_id", "target_end"),
 )
 
-# The newest segment of each partition, so that nothing must be searched for it.
+# The newest mapping of each partition, so that nothing must be searched for it.
 newest = Table(
     "newest",
     metadata,
@@ -101,7 +101,7 @@ verified = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# Claims, holds and the flow's identity: one row a key.
+# Leases, holds and the flow's identity: one row a key.
 control = Table(
     "control",
     metadata,
@@ -131,7 +131,7 @@ partition_metrics = Table(
     Column("verified_ms", BigInteger, nullable=False),
     Column("high_watermark", BigInteger, nullable=False),
     Column("lag_records", BigInteger, nullable=False),
-    Column("latency_most_ms", BigInteger),  # null: the newest segment does not tell
+    Column("latency_most_ms", BigInteger),  # null: the newest mapping does not tell
     Column("age_ms", BigInteger),
     Column("age_most_ms", BigInteger),
     Column("verified_record_ms", BigInteger),  # the timestamp of the newest record that is verified
@@ -175,7 +175,7 @@ checkpoints = Table(
     Column("written_ms", BigInteger),
 )
 
-# Where the last round of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
+# Where the last run of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
 group_offsets = Table(
     "group_offsets",
     metadata,
@@ -214,8 +214,8 @@ group_lags = Table(
 )
 
 # When a task of the flow with an interval of its own was last done.
-rounds = Table(
-    "rounds",
+post_window_tasks = Table(
+    "post_window_tasks",
     metadata,
     _flow(),
     Column("task", String(64), primary_key=True),
@@ -286,7 +286,7 @@ approvals = Table(
 KEPT = (window_ends, failures, samples, approvals)
 
 # What is not read from the internal topics, and so not the same after a rebuild.
-OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds, *KEPT)
+OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, post_window_tasks, *KEPT)
 
-# What is read when a round of a task needs it, and so not by a rebuild.
+# What is read when a run of a task needs it, and so not by a rebuild.
 LATER = (checkpoints, offset_syncs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from airmirror.naming.filters import TopicFilter
-from airmirror.naming.internal import is_segment_topic
+from airmirror.naming.internal import is_mapping_topic
 from airmirror.naming.policies import IdentityReplicationPolicy, ReplicationPolicy
 from airmirror.naming.streams import is_internal_of_any
 
@@ -28,7 +28,7 @@ def replicated(
         or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
         or is_internal_of_any(applications, topic)
     )
-    internal = policy.is_internal_topic(topic) or is_segment_topic(topic)
+    internal = policy.is_internal_topic(topic) or is_mapping_topic(topic)
     return named and not internal and not is_cycle(topic, policy, source, target)
 
 

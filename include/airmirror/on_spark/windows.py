@@ -83,15 +83,15 @@ def run_judged(
     window: str,
     expectations: Expectations,
     *,
-    rounds: Collection[str] = (),
+    tasks: Collection[str] = (),
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run; where the window follows (``window.follow.ms``) the gate
-    judges meanwhile too, and ``rounds`` are done. Raises what ``run`` and ``judge_flow`` raise.
+    judges meanwhile too, and ``tasks`` are done. Raises what ``run`` and ``judge_flow`` raise.
     """
-    following = following_of(prepared.opened, expectations, window=window, rounds=rounds)
+    following = following_of(prepared.opened, expectations, window=window, tasks=tasks)
     result = run(prepared, spark_url, window, only=only, following=following, advance=False, tell=tell, report=report)
     begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)

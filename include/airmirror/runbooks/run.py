@@ -1,4 +1,4 @@
-"""Carrying a runbook out: its steps one after the other, each as soon as the flow's claim is free."""
+"""Carrying a runbook out: its steps one after the other, each as soon as the flow's lease is free."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from airmirror.config import Flow
-from airmirror.flows.claims import when_free
 from airmirror.flows.holds import check_decision
+from airmirror.flows.leases import when_free
 from airmirror.report.document import Document
 from airmirror.runbooks.errors import NoSuchStep
 from airmirror.runbooks.runbook import SILENT, O, Progress, Ran, Runbook, S, Step

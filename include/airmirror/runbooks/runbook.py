@@ -121,7 +121,8 @@ def _always(flow: Flow) -> bool:
 
 @dataclass(frozen=True)
 class Asking(Generic[S, O]):
-    """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
+    """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that
+    continues.
 
     ``text``: Markdown, the first words of the question. ``shows``: the facts under it, None: those of ``Runbook.look``.
     ``of``: the flows whose people are asked.
@@ -149,7 +150,7 @@ class Step(Generic[S, O]):
 
 @dataclass(frozen=True)
 class Undo(Generic[S, O]):
-    """The way back. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
+    """The undo. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
     done. ``do``: the same, done, or CannotUndo. ``yes``: the answer of people who want it."""
 
     help: str

@@ -1,4 +1,4 @@
-"""The records that go with every commit: MirrorMaker 2's progress and our segments (invariant A)."""
+"""The records that go with every commit: MirrorMaker 2's progress and our mappings (invariant A)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
     for intake in intakes:
         partition, account = intake.partition, intake.account
-        segment = account.record(slot, partition, now)
-        by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
-            (segment.encode_key(), segment.encode_value())
+        mapping = account.record(slot, partition, now)
+        by_partition.setdefault(TopicPartition(slot.mapping_topic, 0), []).append(
+            (mapping.encode_key(), mapping.encode_value())
         )
         target, progress = progress_record(slot, partition.topic, partition.partition, account.end - 1)
         by_partition.setdefault(target, []).append(progress)

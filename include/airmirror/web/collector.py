@@ -235,7 +235,7 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
         MALFORMED: (
             "malformed_records",
             "kind",
-            "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
+            "Records of the internal topics that were skipped: mappings, progress, checkpoints, offset_syncs.",
         ),
         measure.WAITED: (
             "waited_seconds",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airmirror.partitions import TopicPartition
 from airmirror.windows.findings import key_of
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass
@@ -26,7 +26,7 @@ class PartitionCommits:
     bytes: int = 0
     read_back: bool = True
 
-    def add(self, record: SegmentRecord) -> None:
+    def add(self, record: MappingRecord) -> None:
         """Add the next commit."""
         self.source_end = record.source_end
         if record.copied:
@@ -41,8 +41,8 @@ class PartitionCommits:
         self.read_back = self.read_back and record.was_read_back
 
 
-def committed(records: Iterable[SegmentRecord]) -> dict[TopicPartition, PartitionCommits]:
-    """Sum up the segment records of a window, which come in the order of each partition's source offsets."""
+def committed(records: Iterable[MappingRecord]) -> dict[TopicPartition, PartitionCommits]:
+    """Sum up the mapping records of a window, which come in the order of each partition's source offsets."""
     found: dict[TopicPartition, PartitionCommits] = {}
     for record in records:
         found.setdefault(key_of(record), PartitionCommits(record.source_start)).add(record)

@@ -19,12 +19,12 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.state import State
-from airmirror.naming import progress_topic, segment_topic
+from airmirror.naming import mapping_topic, progress_topic
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.wire.claims import ClaimEntry, note
+from airmirror.wire.leases import LeaseEntry, note
+from airmirror.wire.mappings import Hold, Lease, LeaseEvent, MappingRecord, Verified, decode
 from airmirror.wire.owners import Owners
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, ClaimEvent, Hold, SegmentRecord, Verified, decode
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Index(Protocol):
     def last_read(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
 
-    def load_segments(
+    def load_mappings(
         self,
         topic: str,
         topic_id: UUID,
@@ -49,7 +49,7 @@ class Index(Protocol):
         scanned: Mapping[int, int],
         since: Mapping[int, int],
     ) -> None:
-        """Take in records of the segment topic, in log order, read from ``since`` on; idempotent, refuses gaps."""
+        """Take in records of the mapping topic, in log order, read from ``since`` on; idempotent, refuses gaps."""
 
     def load_progress(
         self,
@@ -68,8 +68,8 @@ class Index(Protocol):
     def state(self) -> State:
         """Return the contents of both topics, as of one moment."""
 
-    def claims(self) -> Sequence[tuple[int, int, Claim]]:
-        """Offset, append time and claim, in log order."""
+    def leases(self) -> Sequence[tuple[int, int, Lease]]:
+        """Offset, append time and lease, in log order."""
 
     def owners(self) -> Owners:
         """Return who may write which topic of the flow."""
@@ -79,24 +79,24 @@ class Index(Protocol):
     def holds(self) -> Mapping[tuple[str, int], Hold]:
         """Return the holds by partition: by the gate or by an operator's decision, which comes first."""
 
-    def unverified(self) -> Sequence[SegmentRecord]:
-        """Segment records past their partition's verified offset, by partition and source offset."""
+    def unverified(self) -> Sequence[MappingRecord]:
+        """Mapping records past their partition's verified offset, by partition and source offset."""
 
-    def of_window(self, window: str) -> Iterator[SegmentRecord]:
-        """The segment records of one window, by partition and source offset, one by one."""
+    def of_window(self, window: str) -> Iterator[MappingRecord]:
+        """The mapping records of one window, by partition and source offset, one by one."""
 
 
 @dataclass(frozen=True)
 class InternalTopics:
     """The names of a flow's two internal topics on the target."""
 
-    segments: str
+    mappings: str
     progress: str
 
     @classmethod
     def of(cls, source: str) -> InternalTopics:
         """The topics of the flow from the cluster with this alias."""
-        return cls(segment_topic(source), progress_topic(source))
+        return cls(mapping_topic(source), progress_topic(source))
 
 
 def catch_up(routes: Routes, index: Index, source: str, patience: float = 60.0) -> State:
@@ -116,14 +116,14 @@ def catch_up(routes: Routes, index: Index, source: str, patience: float = 60.0) 
         state = index.state()
         if state.reaches(ends):
             return state
-    raise LedgerBegunAnew(source, segment_topic(source))
+    raise LedgerBegunAnew(source, mapping_topic(source))
 
 
 def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
     topics = InternalTopics.of(source)
-    routes.refresh([topics.segments, topics.progress])
-    names = (topics.segments, topics.progress)
+    routes.refresh([topics.mappings, topics.progress])
+    names = (topics.mappings, topics.progress)
     partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
     ends_now = offsets_with_patience(routes, partitions, LATEST)
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
@@ -139,8 +139,8 @@ def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> d
             topic: str = topic,
             topic_id: UUID = topic_id,
         ) -> None:
-            if topic == topics.segments:
-                index.load_segments(topic, topic_id, entries, at, since)
+            if topic == topics.mappings:
+                index.load_mappings(topic, topic_id, entries, at, since)
             else:
                 index.load_progress(topic, topic_id, entries, at, source, since)
 
@@ -219,43 +219,43 @@ def load_tail(
     load(entries, {number: end}, {number: start})
 
 
-def read_claims(
-    routes: Routes, segment_topic: str, known: Iterable[tuple[int, int, Claim]], scanned: int, end: int
-) -> list[ClaimEntry]:
-    """All claims below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
+def read_leases(
+    routes: Routes, mapping_topic: str, known: Iterable[tuple[int, int, Lease]], scanned: int, end: int
+) -> list[LeaseEntry]:
+    """All leases below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
 
-    Claims are written outside transactions, and a transaction that a dead window left open must not hide them.
+    Leases are written outside transactions, and a transaction that a dead window left open must not hide them.
     """
-    entries = {offset: ClaimEntry(offset, timestamp, claim) for offset, timestamp, claim in known}
-    for record in read_records(routes, TopicPartition(segment_topic, 0), scanned, end, read_committed=False):
+    entries = {offset: LeaseEntry(offset, timestamp, lease) for offset, timestamp, lease in known}
+    for record in read_records(routes, TopicPartition(mapping_topic, 0), scanned, end, read_committed=False):
         try:
             decoded = decode(record.key or b"", record.value)
         except MalformedRecord:
             continue  # counted and logged when it is loaded into the index
-        if isinstance(decoded, Claim):
-            entries[record.offset] = ClaimEntry(record.offset, record.timestamp, decoded)
+        if isinstance(decoded, Lease):
+            entries[record.offset] = LeaseEntry(record.offset, record.timestamp, decoded)
     return [entries[offset] for offset in sorted(entries)]
 
 
-class ClaimsSince:
-    """The claims of a segment topic from the one at ``offset`` on, read on and on. Not thread-safe."""
+class LeasesSince:
+    """The leases of a mapping topic from the one at ``offset`` on, read on and on. Not thread-safe."""
 
     def __init__(self, offset: int) -> None:
         self._offset = self._next = offset
-        self._entries: list[ClaimEntry] = []
+        self._entries: list[LeaseEntry] = []
 
     @property
-    def claimants(self) -> set[str]:
-        """The windows whose claims were read, granted or refused."""
-        return {entry.claim.window for entry in self._entries if entry.claim.event is ClaimEvent.CLAIMED}
+    def contenders(self) -> set[str]:
+        """The windows whose leases were read, granted or refused."""
+        return {entry.lease.window for entry in self._entries if entry.lease.event is LeaseEvent.TAKEN}
 
-    def read(self, routes: Routes, segment_topic: str) -> list[ClaimEntry]:
+    def read(self, routes: Routes, mapping_topic: str) -> list[LeaseEntry]:
         """All up to the topic's end now; only what has come since the last time is read."""
-        log = TopicPartition(segment_topic, 0)
+        log = TopicPartition(mapping_topic, 0)
         end = offsets_with_patience(routes, [log], LATEST)[log]
         if end < self._next:  # another log: it is read again
             self._entries, self._next = [], self._offset
-        for entry in read_claims(routes, segment_topic, (), self._next, end):
+        for entry in read_leases(routes, mapping_topic, (), self._next, end):
             note(self._entries, entry)
         self._next = end
         return self._entries

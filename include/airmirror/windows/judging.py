@@ -10,7 +10,7 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError, counted
 from airmirror.partitions import TopicPartition
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.findings import GateRow, examine, key_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.verify import Gate, Verdict, judge
@@ -30,7 +30,7 @@ class Judged:
 
 def judge_unverified(
     mirror: Mirror,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     gate: Gate | None,
     *,
     trusted: Container[str],

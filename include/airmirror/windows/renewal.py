@@ -1,4 +1,4 @@
-"""Renews a window's claim while the window runs."""
+"""Renews a window's lease while the window runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airmirror.errors import AirmirrorError
 from airmirror.windows.alongside import BackgroundThread
-from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror.wire.mappings import Lease, LeaseEvent
 
 log = logging.getLogger(__name__)
 
@@ -16,26 +16,26 @@ RENEW_SECONDS = 10.0
 
 
 class Renewal(BackgroundThread):
-    """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
+    """Renews a lease every ten seconds in a thread of its own while its window runs; a context manager."""
 
-    def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
-        super().__init__(f"claim {claim.window}")
-        self.claim = claim
+    def __init__(self, lease: Lease, append: Callable[[Lease], object]) -> None:
+        super().__init__(f"lease {lease.window}")
+        self.lease = lease
         self._append = append
 
     def end(self) -> None:
-        """Renew the claim, and tell slots that follow the log to end; each later renewal says so too."""
-        self.claim = replace(self.claim, event=ClaimEvent.ENDING)
-        self._append(self.claim)
+        """Renew the lease, and tell slots that follow the log to end; each later renewal says so too."""
+        self.lease = replace(self.lease, event=LeaseEvent.ENDING)
+        self._append(self.lease)
 
     def grow(self, slots: int) -> None:
-        """Renew the claim for more slots, from now on."""
-        self.claim = replace(self.claim, slots=slots)
-        self._append(self.claim)
+        """Renew the lease for more slots, from now on."""
+        self.lease = replace(self.lease, slots=slots)
+        self._append(self.lease)
 
     def _run(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
             try:
-                self._append(self.claim)
+                self._append(self.lease)
             except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
-                log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)
+                log.warning("the lease of window %s was not renewed: %s", self.lease.window, error)

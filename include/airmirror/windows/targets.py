@@ -16,7 +16,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import TargetTruncated, TargetUnavailable
 from airmirror.windows.plan import Planned
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 LEADER_SECONDS = 3.0  # for an election
 
@@ -52,8 +52,8 @@ def with_targets(planned: Sequence[Planned], source: str, target: Routes) -> lis
     return [replace(item, error=item.error or errors.get(item.key)) for item in planned]
 
 
-def _kept(before: SegmentRecord, now: EpochEnd) -> int:
-    """The offset up to which a log is the one that a segment record was written to, at most the record's end."""
+def _kept(before: MappingRecord, now: EpochEnd) -> int:
+    """The offset up to which a log is the one that a mapping record was written to, at most the record's end."""
     same = before.target_end - int(now.epoch != before.target_epoch)  # cut, and grown again under a later epoch
     return max(0, min(same, now.offset))
 

@@ -11,9 +11,9 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
 from airmirror.times import utc
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.findings import GateRow
-from airmirror.wire.segments import GATE, Hold, Verified
+from airmirror.wire.mappings import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
 Gate = Callable[[Sequence[GateRow]], Mapping[TopicPartition, str]]
@@ -60,7 +60,7 @@ def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
 
 
 def judge(
-    granted: GrantedClaim,
+    granted: GrantedLease,
     findings: Sequence[GateRow],
     gate: Gate | None,
     *,
@@ -76,7 +76,7 @@ def judge(
     else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
     have held themselves, while they followed the log, was not reported yet. Raises SlotFenced, AppendFailed.
     """
-    flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
+    flow, window, now = granted.journal.flow, granted.lease.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
     judge_name = window if gate is not None else window + ENGINE_ALONE
     holds = granted.journal.index.holds()

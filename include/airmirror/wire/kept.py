@@ -1,4 +1,4 @@
-"""The base of the segment topic's records: a key begins with INT8 kind."""
+"""The base of the mapping topic's records: a key begins with INT8 kind."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from airmirror.wire.fields import Declared, clipped
 REASON = clipped(10_000)
 
 
-class SegmentTopicRecord(Declared):
-    """A record of the segment topic: its key begins with its kind."""
+class MappingTopicRecord(Declared):
+    """A record of the mapping topic: its key begins with its kind."""
 
     kind: ClassVar[int]
 

@@ -32,7 +32,7 @@ _USED = (
         "offset.storage.replication.factor",
         KeyType.SHORT,
         "3",
-        "Replication factor of mm2-offsets.<source>.internal and of the segment topic on the target; "
+        "Replication factor of mm2-offsets.<source>.internal and of the mapping topic on the target; "
         "-1 takes the brokers' default.",
         KeyScope.WORKER,
         minimum=-1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
 
-_EVERY_ROUND = "every round looks for new groups"
+_EVERY_TIME = "every window looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 
 CLUSTERS = Key("clusters", KeyType.LIST, None, "The aliases of the clusters.", KeyScope.DEPLOYMENT)
@@ -207,7 +207,7 @@ _GROUPS = (
         "true",
         "Whether to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_ROUND,
+        reason=_EVERY_TIME,
     ),
     Key(
         "refresh.groups.interval.seconds",
@@ -215,7 +215,7 @@ _GROUPS = (
         "600",
         "How often to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_ROUND,
+        reason=_EVERY_TIME,
     ),
     Key("emit.checkpoints.enabled", KeyType.BOOLEAN, "true", "Whether to write checkpoints."),
     Key("emit.checkpoints.interval.seconds", KeyType.LONG, "60", "How often checkpoints are written."),

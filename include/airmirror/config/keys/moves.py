@@ -52,11 +52,10 @@ OF_FLOW = (
         minimum=0,
     ),
     Key(
-        "move.fence",
+        "move.block.producers",
         KeyType.STRING,
         "none",
-        "A fence around a move group's topics on the source when its producers are cut over. acl: its principals are denied "
-        "WRITE.",
+        "How a move group's producers are blocked on the source when they are cut over. acl: its principals are denied WRITE.",
         values=("none", "acl"),
     ),
     Key(

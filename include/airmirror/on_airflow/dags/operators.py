@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.tasks.window import Received
 
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
-ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
+GROUP_TASKS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 CUT, EMPTY, HELD = "cut", "empty", "held"
 
 
@@ -67,7 +67,7 @@ class SyncTopics(FlowOperator):
 
 
 class ReplicateWindow(FlowOperator):
-    """One window: planned, claimed, fenced, copied by Spark, committed; its id is the result. Not judged yet.
+    """One window: planned, leased, fenced, copied by Spark, committed; its id is the result. Not judged yet.
 
     When it is killed it interrupts its Spark job and fences its slots; nothing relies on code that runs in a slot.
     """
@@ -165,35 +165,35 @@ class EmitOffsetSyncs(FlowOperator):
     """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.flows.rounds import OFFSET_SYNCS
-        from airmirror.on_airflow.tasks.window import do_round
+        from airmirror.flows.post_window import OFFSET_SYNCS
+        from airmirror.on_airflow.tasks.window import do_task
 
         if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), selection)
-        skip(name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now)
+        now = do_task(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), selection)
+        skip(name for name in self.get_flat_relative_ids(upstream=False) if name in GROUP_TASKS and name not in now)
 
 
 class EmitCheckpoints(FlowOperator):
     """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.window import do_round
+        from airmirror.on_airflow.tasks.window import do_task
 
         if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), selection)
+        do_task(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), selection)
 
 
 class SyncGroupOffsets(FlowOperator):
     """Consumer groups without members on the target are moved to where they stand on the source."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.window import do_round
+        from airmirror.on_airflow.tasks.window import do_task
 
         if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), selection)
+        do_task(deployment(), self.flow, GROUPS, window_id(context, "groups"), selection)
 
 
 class NextWindow(TriggerDagRunOperator):

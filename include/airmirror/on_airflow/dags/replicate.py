@@ -128,7 +128,7 @@ def replicate_dag(flow: Flow) -> DAG:
 
 
 def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
-    """Checkpoints and group offsets, one after the other: they take the claim; failed or not, the data keeps flowing."""
+    """Checkpoints and group offsets, one after the other: they take the lease; failed or not, the data keeps flowing."""
     tasks: list[FlowOperator] = []
     if flow.settings.emit_checkpoints_enabled:
         tasks.append(

@@ -165,7 +165,7 @@ def ask_undo(asked: Asked) -> Question:
 
 def take_back(asked: Asked) -> None:
     """Undo what was done, as soon as the flow is free. Raises CannotUndo, GroupsActive, FlowBusy."""
-    from airmirror.flows.claims import when_free
+    from airmirror.flows.leases import when_free
 
     undo = asked.runbook.undo
     assert undo is not None

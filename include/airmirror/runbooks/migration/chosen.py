@@ -35,7 +35,7 @@ class NoSuchMove(AirmirrorError):
 
 
 @dataclass(eq=False)
-class NotMovable(AirmirrorError):
+class MoveGroupUnfit(AirmirrorError):
     """A move group with topics that the flow can't replicate, or without any."""
 
     flow: str
@@ -63,7 +63,7 @@ class Move:
 def chosen_move(opened: Opened, name: str) -> Move:
     """Look for what the configuration names, and for the groups that read it where it names none.
 
-    Raises NoSuchMove, NotMovable, GroupsNotRead, InvalidPattern, and what planning the topics raises.
+    Raises NoSuchMove, MoveGroupUnfit, GroupsNotRead, InvalidPattern, and what planning the topics raises.
     """
     flow = opened.flow
     configured = {each.name: each for each in flow.moves}
@@ -72,12 +72,12 @@ def chosen_move(opened: Opened, name: str) -> Move:
     chosen = configured[name]
     before = flow.moves[: flow.moves.index(chosen)]  # what two name is the first one's, as in the plan
     patterns = TopicFilter(chosen.topics, tuple(each for move in before for each in move.topics))
-    planned = plan_topics(opened, closed_too=True)
+    planned = plan_topics(opened, frozen_too=True)
     names = {topic: remote for topic, remote in planned.topics.items() if patterns.matches(topic)}
     refused = [str(each) for each in planned.refused if patterns.matches(each.topic)]
     if refused or not names:
         reasons = refused or [f"the flow replicates none of {', '.join(chosen.topics)}"]
-        raise NotMovable(flow.name, name, tuple(reasons))
+        raise MoveGroupUnfit(flow.name, name, tuple(reasons))
     followed = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
         there = sorted(list_groups(source))

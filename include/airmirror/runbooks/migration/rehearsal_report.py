@@ -41,7 +41,7 @@ class MoveReport:
 
     @property
     def is_good(self) -> bool:
-        """Return whether nothing is known that would keep a step from being taken, and groups would go on exactly."""
+        """Return whether nothing is known that would keep a step from being taken, and groups would resume exactly."""
         return not self.problems
 
     @property

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.audit import Audited
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover.alone import NotJudged, judged
@@ -17,7 +17,7 @@ from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreac
 from airmirror.runbooks.rehearsal.clock import Clock, TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof, prove
 from airmirror.runbooks.rehearsal.records import compare_newest
-from airmirror.windows.fence import flow_closed
+from airmirror.windows.fence import flow_frozen
 from airmirror.windows.mirror import Journal, Mirror
 
 Tell = Callable[[str], None]
@@ -44,7 +44,7 @@ class RehearsalNeedsSource(AirmirrorError):
 class Rehearsal:
     """The outcome of a rehearsal that ended at ``ended_ms`` (epoch milliseconds).
 
-    ``slots``: the transactional ids that each claim of a failover fences; ``quiet_ms``: how long a planned one waits at least.
+    ``slots``: the transactional ids that each lease of a failover fences; ``quiet_ms``: how long a planned one waits at least.
     """
 
     ended_ms: int
@@ -60,12 +60,12 @@ class Rehearsal:
 def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
     """Rehearse a failover of the flow. What is not as it must be is in the answer.
 
-    Raises FlowClosed, RehearsalNeedsSource, or a cluster's error.
+    Raises FlowFrozen, RehearsalNeedsSource, or a cluster's error.
     """
     opened = caught_up(opened, soon=True)
     flow = opened.flow
     if shut := owners_now(opened).whole:
-        raise flow_closed(flow, shut)
+        raise flow_frozen(flow, shut)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     step = Clock(tell)
@@ -73,7 +73,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
         plan = failover_plan(opened)
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
-            not_judged = _judged(mirror) if opened.ledger.last_segments() else []
+            not_judged = _judged(mirror) if opened.ledger.last_mappings() else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {
@@ -88,7 +88,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
         not_judged=tuple(not_judged),
         compared=tuple(compared),
         proofs=tuple(proofs),
-        slots=max([1, *(claim.slots for _, _, claim in opened.ledger.claims())]),
+        slots=max([1, *(lease.slots for _, _, lease in opened.ledger.leases())]),
         quiet_ms=flow.settings.failover_quiet_ms,
     )
 

@@ -37,7 +37,7 @@ class RehearsalReport:
 
     @property
     def is_good(self) -> bool:
-        """Return whether a failover would lose nothing of what has crossed, and groups would go on exactly."""
+        """Return whether a failover would lose nothing of what has been replicated, and groups would resume exactly."""
         return not self.problems
 
     @property
@@ -50,8 +50,8 @@ class RehearsalReport:
         """The steps that this time is of, and what a failover does besides."""
         names = ", ".join(step.name for step in self.made.steps if step.is_failover)
         return (
-            f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
-            f"{counted(self.made.slots, 'transactional id')}, the closing record, and the positions of groups; and that a "
+            f"Failed over in: {names}. Not in it, since they write: three leases, of which each fences "
+            f"{counted(self.made.slots, 'transactional id')}, the freezing record, and the positions of groups; and that a "
             f"planned failover waits until no application has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), "
             "and copies the rest."
         )

@@ -1,4 +1,4 @@
-"""The way back to MirrorMaker 2: it continues at the record after the last one that was copied and verified here.
+"""The return to MirrorMaker 2: it continues at the record after the last one that was copied and verified here.
 
 A dedicated MirrorMaker 2 finds its progress in ``mm2-offsets.<source>.internal``, where every window commits it (invariant A).
 A connector on a Connect cluster, or under Strimzi, has it in its workers' topic under its own name: it is written there while
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.flows.post_window import POST_WINDOW_TASKS, PostWindowTask, do_tasks
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.rounds import ROUNDS, Round, follow
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal
 from airmirror.wire.mirrormaker import source_offset_record
 
@@ -72,17 +72,19 @@ def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, obje
     }
 
 
-def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tuple[list[CopiedPosition], list[Round]]:
-    """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
+def write_offsets(
+    opened: Opened, topic: str, connector: str, window: str
+) -> tuple[list[CopiedPosition], list[PostWindowTask]]:
+    """Write the progress of a stopped connector into its workers' topic, and do the tasks that are due; what was done.
 
-    A claim of the name ``window`` is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing,
+    A lease of the name ``window`` is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing,
     FlowBusy, or a cluster's error.
     """
     flow = opened.flow
     with Journal.open(flow, opened.ledger, "handback") as journal:
         if journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
-        with claimed(journal, window, slots=0) as granted:
+        with leased(journal, window, slots=0) as granted:
             found, partitions = positions(opened), journal.target.partitions(topic)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
@@ -99,4 +101,4 @@ def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tu
             for number, records in by_partition.items():
                 with Appender(flow.target, topic, number) as appender:
                     appender.append(records)
-    return found, follow(opened, ROUNDS, window)
+    return found, do_tasks(opened, POST_WINDOW_TASKS, window)

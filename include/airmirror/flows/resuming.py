@@ -1,6 +1,6 @@
-"""Opening a flow again: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
+"""Unfreezing a flow: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
 
-Its next window copies what was not replicated while the flow was closed, and not rescued.
+Its next window copies what was not replicated while the flow was frozen, and not rescued.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from airmirror.flows.prepare import Opened
 from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.switches import Rescue, rescues_of
+from airmirror.wire.moves import Rescue, rescues_of
 
 Tell = Callable[[str], None]
 
 
-def go_on_after_rescues(
+def resume_after_rescues(
     opened: Opened,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     *,
     by: str,
     reason: str,
     topics: Collection[str] = (),
     tell: Tell = lambda phase: None,
 ) -> list[Continuation]:
-    """Account for what was rescued of ``topics`` (none: of all), under the flow's claim; what was added. Done again, nothing is.
+    """Account for what was rescued of ``topics`` (none: of all), under the flow's lease; what was added. Done again, nothing is.
 
     The source is asked only where something was rescued that the flow has no account of. Its log must be the one that was
     copied: where it is not, the flow's windows say so. Raises a cluster's error, SlotFenced.
@@ -36,7 +36,7 @@ def go_on_after_rescues(
     names = _rescued_since(opened, topics)
     if not names:
         return []
-    with Mirror.open(opened.flow, opened.ledger, "open") as mirror:
+    with Mirror.open(opened.flow, opened.ledger, "resume") as mirror:
         mirror.refresh()
         missing = mirror.source.refresh_existing(names)
         there = {topic: remote for topic, remote in names.items() if topic not in missing}
@@ -51,7 +51,7 @@ def go_on_after_rescues(
 
 def _rescued_since(opened: Opened, topics: Collection[str]) -> dict[str, str]:
     """The topics of which more was rescued than the flow has an account of, with their remote topics."""
-    last = opened.ledger.last_segments()
+    last = opened.ledger.last_mappings()
     every = opened.ledger.of_kind(Rescue)
     names = select(opened.flow, {each.topic for each in every})  # also of what nothing was copied before
     names |= {topic: record.remote_topic for (topic, _), record in last.items()}

@@ -1,4 +1,4 @@
-"""Waiting for a flow's claim while another window has it."""
+"""Waiting for a flow's lease while another window has it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Done = TypeVar("Done")
 def when_free(
     flow: Flow, work: Callable[[], Done], tell: Callable[[str], None] = lambda phase: None, seconds: float | None = None
 ) -> Done:
-    """Do what needs the flow's claim, and wait for it while another window has it. Raises FlowBusy after ``seconds``; by default
+    """Do what needs the flow's lease, and wait for it while another window has it. Raises FlowBusy after ``seconds``; by default
     after the longest that a window takes, and after three minutes at the earliest."""
 
     def told(state: RetryCallState) -> None:
