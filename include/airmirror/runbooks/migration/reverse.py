@@ -1,7 +1,7 @@
 """The reverse flow of a move group: looked at before producers are cut over, begun by their cut-over, taken back or used by an
 undo.
 
-What is written on the target from the cut-over on is copied back to the source, so that the old cluster stays usable. Nothing that
+What is written on the target from then on is copied back to the source, so that the old cluster stays usable. Nothing that
 came from there goes back: the topics of a return are copied only while those they were brought from are frozen, and from the very
 record after the last one that was brought.
 """
