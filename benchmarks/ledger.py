@@ -44,6 +44,7 @@ def log(partitions: int, windows: int) -> Iterator[Entry]:
                         target_end=end,
                         window=f"w{window}",
                         time_ms=time_ms,
+                        seen=0,
                     )
                     key, value = verified.encode_key(), verified.encode_value()
                 else:

@@ -31,6 +31,7 @@ from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_ha
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
 from airmirror.runbooks.takeover.shown import shown_plan
 from airmirror.runbooks.takeover.stop import await_stopped
+from airmirror.windows.window import WindowOrder
 from airmirror_local.brokers import Broker
 from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.mirrormaker import start_mirrormaker
@@ -168,7 +169,7 @@ def _windows(opened: Opened, spark: str, course: TakeoverRun, seconds: float) ->
 
     by, until = expectations_of(None, wanted=False), time.monotonic() + seconds
     while True:
-        result = run_judged(prepare(opened), spark, f"window-{uuid.uuid4().hex[:8]}", by).result
+        result = run_judged(prepare(opened), spark, WindowOrder(f"window-{uuid.uuid4().hex[:8]}"), by).result
         course.windows += 1
         course.copied += result.copied
         course.wrong += [str(row.error) for row in result.rows if row.error is not None]
