@@ -26,6 +26,7 @@ from airmirror.clusters.protocol.transactions import (
 )
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.partitions import TopicPartition
+from airmirror.slot.refusals import UNEXPLAINED
 from airmirror.wire.batches import next_sequence
 from airmirror.wire.requests import (
     IN_FLIGHT,
@@ -48,7 +49,6 @@ BEHIND = frozenset({0, 45})
 RETRIABLE = MOVED | {7, 19, 20, 56, CONCURRENT_TRANSACTIONS}
 # what the records themselves cause: too large, corrupt, invalid timestamp, invalid record, unsupported format, denied
 REFUSED = frozenset({2, 10, 18, 29, 32, 43, 76, 87})
-UNEXPLAINED = -1  # the broker has failed over a batch: of the source's records it is seen why
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from airmirror.config import Flow
 from airmirror.slot.errors import PartitionError
 
 UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = -1, 2, 10, 32, 87
+# UNEXPLAINED: the broker has failed over a batch, and of its records it is seen why.
 UNSOUND = frozenset({UNEXPLAINED, CORRUPT_MESSAGE, INVALID_RECORD})  # what a damaged batch may be answered with
 
 # By Kafka's error code, what of the remote topic lets the records in.
