@@ -36,6 +36,7 @@ settings.load_profile("usual")
 
 SHARED = pytest.StashKey[Sides]()  # the process's clusters, once they run
 APART = pytest.StashKey[Sides]()  # those of its own for some tests, once they run
+HAVE_APART = pytest.StashKey[set[str]]()  # the tests that run together of which one uses them
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
 # pytest keeps the modules whose asserts it has rewritten, whatever the environment says: that is half the time of collecting.
@@ -57,6 +58,7 @@ TOGETHER = {
         "failback/",
         "cli/test_failback.py",
         "cli/test_heartbeat.py",
+        "runbooks/test_meetings.py",
         "client/test_client.py",
         "offsets/test_heartbeats.py",
         "offsets/test_latency.py",
@@ -66,8 +68,6 @@ TOGETHER = {
     "three clusters": ("topologies/",),
     "postgresql": ("ledger/",),
 }
-
-HAVE_APART = {"airflow and spark", "apart"}  # of these, those that use the clusters ``apart``
 
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
 SERVERS = {"airflow", "apart", "guarded", "postgresql", "sides", "stack_directory", "three"}
@@ -101,7 +101,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
 
     Those that run together come first, of them those with an Airflow last (it is busy while it has nothing to do); then the
@@ -118,6 +118,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             item.add_marker("servers")
             order[item.path] = min(order[item.path], len(TOGETHER))
+    config.stash[HAVE_APART] = {_group(each.nodeid) for each in items if "apart" in getattr(each, "fixturenames", ())}
     items.sort(key=lambda item: (order[item.path], "airflow" in getattr(item, "fixturenames", ())))
 
 
@@ -183,7 +184,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if shared is not None:
         shared.empty()
     for broker in (apart.east, apart.west) if apart is not None else ():
-        (broker.resume if group in HAVE_APART else broker.pause)()
+        (broker.resume if group in item.config.stash[HAVE_APART] else broker.pause)()
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,19 @@ import pytest
 from confluent_kafka import Producer
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.transactions import (
+    ProducerFenced,
+    TransactionalId,
+    TransactionBusy,
+    TransactionStuck,
+)
 from airmirror.flows import reset as reset_module
+from airmirror.flows.closing import close, owners_now
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import Ledger
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows import fence, starts
+from airmirror.windows import driver, fence, starts
 from airmirror.windows.fence import Renewal, end_window
 from airmirror.windows.judging import no_objection
 from airmirror.windows.resets import Choice
@@ -114,6 +121,35 @@ def test_a_driver_that_wakes_up_late_commits_no_starts(
     first = 30 if kind == "latest" else 0
     values = [record.value for record in read_all(west, flow.remote_topic)[0]]
     assert values == [record.value for record in records(40 - first, first)]
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_commit_that_is_fenced_before_its_end_says_so(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: bool
+) -> None:
+    """By who takes the claim; or by who slept, lost his claim and has fenced alone: its one request has only aborted so far."""
+    flow = filled(east, west, tmp_path, 100)
+    other = another_process(flow, tmp_path)
+
+    class Late(TransactionalId):
+        def end(self, commit: bool) -> None:
+            with monkeypatch.context() as patched:
+                patched.setattr(driver, "TransactionalId", TransactionalId)
+                if claimed:
+                    close(other.opened, (), reason="an order of another", by="ada")
+                else:
+                    with pytest.raises((TransactionBusy, TransactionStuck)):
+                        TransactionalId(self.routes, self.name, self.timeout_ms).initialise(patience=0)
+            super().end(commit)
+
+    monkeypatch.setattr(driver, "TransactionalId", Late)
+    monkeypatch.setattr(fence, "LEASE_MS", 0)
+    monkeypatch.setattr(fence, "Renewal", Frozen)
+    with pytest.raises(SlotFenced if claimed else ProducerFenced):
+        close(flow.opened, (), reason="to end", by="ada")
+    assert {each.reason for each in owners_now(flow.opened).closed.values()} == (
+        {"an order of another"} if claimed else set()
+    )
 
 
 def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.clusters.protocol.transactions import ProducerFenced, TransactionalId
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, transaction_timeout_ms
 from airmirror.slot.copy import put_batches
@@ -40,9 +40,13 @@ def commit(granted: GrantedClaim, records: Records, number: int = 0) -> None:
         read_back=None,
         merging=Merging(),
     )
-    put_batches(context, batches(records, int(time.time() * 1000)))
-    context.outbox.drain()
-    transaction.end(commit=True)
+    try:
+        put_batches(context, batches(records, int(time.time() * 1000)))
+        context.outbox.drain()
+        transaction.end(commit=True)
+    except ProducerFenced:
+        granted.check()  # whoever takes the claim fences after it
+        raise
 
 
 def progress_of(granted: GrantedClaim, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:

@@ -31,7 +31,7 @@ ANSWER_SECONDS = 30.0  # and as long again, without a look
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN, DESCRIBE_TRANSACTIONS = 22, 24, 26, 65
 
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-INVALID_PRODUCER_EPOCH, INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS = 47, 50, 51
+INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS = 47, 48, 50, 51
 TRANSACTIONAL_ID_DENIED, PRODUCER_FENCED = 53, 90
 FENCED = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 _COORDINATOR_MOVED = frozenset({COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
@@ -271,8 +271,9 @@ class TransactionalId:
     def end(self, commit: bool) -> None:
         """Commit or abort. Nothing is sent for a transaction that wrote nothing.
 
-        Raises TransactionBusy or CoordinatorNotAvailable after half the transaction's time. A lost answer leaves the outcome
-        unknown: BrokerUnreachable, and only a new ``initialise`` tells.
+        Raises TransactionBusy or CoordinatorNotAvailable after half the transaction's time; ProducerFenced where it was
+        ended before, by a later producer's fence or its time-out. A lost answer leaves the outcome unknown:
+        BrokerUnreachable, and only a new ``initialise`` tells.
         """
         if not self._partitions:
             return
@@ -291,7 +292,9 @@ class TransactionalId:
                     ),
                     version,
                 )
-                self._check("EndTxn", answer.error_code)
+                # TV2: an abort raises the epoch, so that this request looks like one of before it that is sent again.
+                ended = answer.error_code == INVALID_TXN_STATE and self.second_protocol
+                self._check("EndTxn", PRODUCER_FENCED if ended else answer.error_code)
                 if version >= 5:
                     self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self._partitions.clear()
