@@ -1,6 +1,6 @@
 """Windows under ``@continuous``: what lies between two, and how long records take from end to end.
 
-Everything is read from the clusters when all is over: the times of commits and of gates stand in the segment topic, those
+Everything is read from the clusters when all is over: the times of commits and of gates stand in the mapping topic, those
 of records and heartbeats in the records themselves. All on one machine, so on one clock.
 """
 
@@ -23,10 +23,10 @@ from rich.console import Console
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow, load
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.partitions import TopicPartition
+from airmirror.wire.mappings import MappingRecord, Verified, decode
 from airmirror.wire.plain import LogRecord
-from airmirror.wire.segments import SegmentRecord, Verified, decode
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.stack import DAG_ID, FLOW, Stack
 from benchmarks.data import PARTITIONS, create_topic
@@ -86,14 +86,14 @@ def measure_continuous(stack: Stack, seconds: int, rate: int, console: Console) 
 
 
 def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, float, float]]) -> Continuous:
-    commits: dict[TopicPartition, list[SegmentRecord]] = {}
+    commits: dict[TopicPartition, list[MappingRecord]] = {}
     judged: dict[TopicPartition, Judged] = {}
     first: dict[str, int] = {}  # by run: its first commit and its last verdict
     last: dict[str, int] = {}
     with Routes(flow.source, "bench") as source, Routes(flow.target, "bench") as target:
-        for record in records_of(target, TopicPartition(segment_topic(flow.source.alias), 0)):
+        for record in records_of(target, TopicPartition(mapping_topic(flow.source.alias), 0)):
             said = decode(record.key or b"", record.value)
-            if isinstance(said, SegmentRecord) and said.copied:
+            if isinstance(said, MappingRecord) and said.copied:
                 commits.setdefault(TopicPartition(said.topic, said.partition), []).append(said)
                 run = said.window.partition("#")[0]
                 first[run] = min(first.get(run, said.time_ms), said.time_ms)
@@ -107,12 +107,12 @@ def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, flo
         source.refresh([HEARTBEATS, TOPIC])
         for key in [TopicPartition(HEARTBEATS, 0), *(TopicPartition(TOPIC, number) for number in range(PARTITIONS))]:
             found = taken.setdefault(key.topic, [])
-            for segment in commits.get(key, ()):
-                for record in read_records(source, key, segment.source_start, segment.source_end):
+            for mapping in commits.get(key, ()):
+                for record in read_records(source, key, mapping.source_start, mapping.source_end):
                     verified = judged[key].time_of(record.offset)
                     if begin_ms <= record.timestamp < end_ms and verified is not None:
                         found.append(
-                            ((segment.time_ms - record.timestamp) / 1000, (verified - record.timestamp) / 1000)
+                            ((mapping.time_ms - record.timestamp) / 1000, (verified - record.timestamp) / 1000)
                         )
     runs = sorted((moment, last[run]) for run, moment in first.items() if run in last and begin_ms <= moment < end_ms)
     return Continuous(

@@ -20,9 +20,9 @@ from rich.console import Console
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.local import LOCAL
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.partitions import TopicPartition
-from airmirror.wire.segments import Verified, decode
+from airmirror.wire.mappings import Verified, decode
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from benchmarks import mirrormaker, sections
 from benchmarks.continuous import Judged, records_of
@@ -130,7 +130,7 @@ class Bench:
                 sampling(west, remote, GROUP, self._partitions, samples),
             ):
                 window = pool.submit(
-                    run_window, self._sites, "readback", topic, alias=alias, settings=settings, rounds=True
+                    run_window, self._sites, "readback", topic, alias=alias, settings=settings, tasks=True
                 )
                 begin, end = self._measured(lambda: bool(samples and any(samples[-1][1].values())) or window.done())
             window.result()
@@ -158,7 +158,7 @@ class Bench:
             time.sleep(1.0)  # some records, so that there is a first transaction
         with ThreadPoolExecutor(1) as pool:
             window = pool.submit(
-                run_window, self._sites, "readback", topic, alias="idle", settings=settings, rounds=True
+                run_window, self._sites, "readback", topic, alias="idle", settings=settings, tasks=True
             )
             time.sleep(WARM_SECONDS)  # the window has begun, and copied what there was
             before, begun = _python_seconds(self._sites.spark), time.monotonic()
@@ -231,7 +231,7 @@ def _judged(target: str, alias: str, topic: str, partitions: int) -> Sequence[Ju
     """The gates' verdicts, by partition."""
     found = [Judged() for _ in range(partitions)]
     with Routes(Cluster("west", (target,), {}), "bench") as routes:
-        for record in records_of(routes, TopicPartition(segment_topic(alias), 0)):
+        for record in records_of(routes, TopicPartition(mapping_topic(alias), 0)):
             said = decode(record.key or b"", record.value)
             if isinstance(said, Verified) and said.topic == topic:
                 found[said.partition].offsets.append(said.offset)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups``: how long one round of ``emit_checkpoints`` and ``sync_group_offsets`` takes.
+"""``python -m benchmarks.groups``: how long one run of ``emit_checkpoints`` and ``sync_group_offsets`` takes.
 
 1,000 groups with positions in 20 partitions each, with a ledger that knows five windows. Writes the section "Groups" of
 RESULTS.md.
@@ -20,8 +20,8 @@ from rich.console import Console
 
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.flows.post_window import emit_checkpoints_if_due, sync_group_offsets_if_due
 from airmirror.flows.prepare import Opened, open_flow, prepare
-from airmirror.flows.rounds import checkpoints_round, group_offsets_round
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
@@ -93,22 +93,22 @@ def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
 
 
 def measure(opened: Opened, groups: int, partitions: int) -> Grid:
-    """A first round, one after every group has moved, and one with nothing to do; each is checked."""
+    """A first run, one after every group has moved, and one with nothing to do; each is checked."""
     note = (
         f"{groups:,} consumer groups with positions in {partitions} partitions each, anywhere in what {WINDOWS} windows have "
-        "replicated, on two clusters of one node on this machine: one round reads all groups of the source, translates "
+        "replicated, on two clusters of one node on this machine: one run reads all groups of the source, translates "
         "every position, and writes a checkpoint and a group offset for each that has moved."
     )
     grid = Grid("Groups", note, ("what", "emit_checkpoints", "sync_group_offsets", "both", "to reach", ""))
     chance = random.Random(1)
-    for what, low, high in (("first round", 0, 1000), ("every group has moved", 1001, 2500), ("nothing to do", 0, 0)):
+    for what, low, high in (("first run", 0, 1000), ("every group has moved", 1001, 2500), ("nothing to do", 0, 0)):
         moved = groups * partitions if high else 0
         if high:
             commit(opened, groups, partitions, lambda low=low, high=high: chance.randint(low, high))  # type: ignore[misc]
         begun = time.monotonic()
-        written = checkpoints_round(opened, uuid.uuid4().hex)
+        written = emit_checkpoints_if_due(opened, uuid.uuid4().hex)
         middle = time.monotonic()
-        rows = group_offsets_round(opened)
+        rows = sync_group_offsets_if_due(opened)
         end = time.monotonic()
         if written != moved or rows is None or len(rows) != groups * partitions or any(row.reason for row in rows):
             raise RuntimeError(f"{what}: {written} checkpoints, {rows and rows[:3]}")

@@ -15,20 +15,20 @@ import sqlalchemy as sql
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.partitions import Entry
 from airmirror.windows.index import LOADED_AT_ONCE
+from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
-FLOW, SEGMENTS, PROGRESS = "east->west", "airmirror-segments.east.internal", "mm2-offsets.east.internal"
+FLOW, MAPPINGS, PROGRESS = "east->west", "airmirror-mappings.east.internal", "mm2-offsets.east.internal"
 TOPIC_ID = UUID(int=1)
 RECORDS = 1000  # of a partition in a window
 
 
 def log(partitions: int, windows: int) -> Iterator[Entry]:
-    """The segment topic after ``windows`` windows, the last of them verified but for every hundredth partition."""
+    """The mapping topic after ``windows`` windows, the last of them verified but for every hundredth partition."""
     offset = 0
     for window in range(windows):
         start = window * RECORDS
-        for kind in (SegmentRecord, Verified):
+        for kind in (MappingRecord, Verified):
             for number in range(partitions):
                 topic, partition = f"orders-{number % 100}", number // 100
                 if kind is Verified and window == windows - 1 and number % 100 == 0:
@@ -48,15 +48,15 @@ def log(partitions: int, windows: int) -> Iterator[Entry]:
                     )
                     key, value = verified.encode_key(), verified.encode_value()
                 else:
-                    segment = _segment(topic, partition, start, f"w{window}", time_ms)
-                    key, value = segment.encode_key(), segment.encode_value()
+                    mapping = _mapping(topic, partition, start, f"w{window}", time_ms)
+                    key, value = mapping.encode_key(), mapping.encode_value()
                 yield Entry(0, offset, time_ms, key, value)
                 offset += 1
 
 
-def _segment(topic: str, partition: int, start: int, window: str, time_ms: int) -> SegmentRecord:
-    runs = tuple(Segment(start + first, start + first, 100) for first in range(0, RECORDS, 100))
-    return SegmentRecord(
+def _mapping(topic: str, partition: int, start: int, window: str, time_ms: int) -> MappingRecord:
+    runs = tuple(MappedRange(start + first, start + first, 100) for first in range(0, RECORDS, 100))
+    return MappingRecord(
         source_topic_id=TOPIC_ID,
         topic=topic,
         partition=partition,
@@ -78,7 +78,7 @@ def _segment(topic: str, partition: int, start: int, window: str, time_ms: int) 
         max_timestamp=time_ms,
         leader_epoch=0,
         digest=bytes(16),
-        segments=runs,
+        ranges=runs,
     )
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--windows", type=int, default=5)
-    parser.add_argument("--deep", type=int, default=10_000, help="segments of the one partition that has many")
+    parser.add_argument("--deep", type=int, default=10_000, help="mappings of the one partition that has many")
     arguments = parser.parse_args()
 
     started = time.perf_counter()
@@ -124,21 +124,21 @@ def main() -> None:
         f"load {len(progress)} records of progress",
         lambda: flow.load_progress(PROGRESS, TOPIC_ID, progress, {0: len(progress)}, cluster="east"),
     )
-    measure("scanned", lambda: flow.scanned(SEGMENTS, TOPIC_ID))
+    measure("scanned", lambda: flow.scanned(MAPPINGS, TOPIC_ID))
     measure("progress", flow.progress)
     measure("verified", flow.verified)
-    measure("last_segments", flow.last_segments)
+    measure("last_mappings", flow.last_mappings)
     measure("unverified, 1 %", flow.unverified)
     measure("windows", flow.windows)
     measure("of_window", lambda: flow.of_window("w1"))
 
     deep = ledger.flow("deep->west")
-    many = [_segment("orders", 0, number * RECORDS, f"w{number}", number) for number in range(arguments.deep)]
+    many = [_mapping("orders", 0, number * RECORDS, f"w{number}", number) for number in range(arguments.deep)]
     _load(deep, [Entry(0, n, 0, found.encode_key(), found.encode_value()) for n, found in enumerate(many)])
     middle = arguments.deep // 2 * RECORDS
     measure(
-        "the segment of one offset, in the middle",
-        lambda: list(deep.segments("orders", 0, TOPIC_ID, middle, middle + 1)),
+        "the mapping of one offset, in the middle",
+        lambda: list(deep.mappings("orders", 0, TOPIC_ID, middle, middle + 1)),
     )
     measure("windows, where there are many", deep.windows)
 
@@ -150,7 +150,7 @@ def main() -> None:
 def _load(flow: FlowLedger, entries: list[Entry]) -> None:
     for first in range(0, len(entries), LOADED_AT_ONCE):
         part = entries[first : first + LOADED_AT_ONCE]
-        flow.load_segments(SEGMENTS, TOPIC_ID, part, {0: part[-1].offset + 1})
+        flow.load_mappings(MAPPINGS, TOPIC_ID, part, {0: part[-1].offset + 1})
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def results_md(found: Findings, scale: float) -> str:
         f"Brokers, Spark, Airmirror and MirrorMaker 2 {KAFKA_VERSION} all run on this machine and share its cores, so the "
         "brokers' own work is part of every figure. Brokers have one node unless told otherwise, Kafka's default JVM "
         "options, topics of 4 partitions, no compression. Airmirror runs as `airmirror run-window` against a warm Spark "
-        "Connect server; its rate is that of the whole window (claim to verified), its processor time that of the command "
+        "Connect server; its rate is that of the whole window (lease to verified), its processor time that of the command "
         "from start to end and of Spark's processes. MirrorMaker 2's rate and processor time are its steady ones: start and "
         "warm-up are left out. The engine's own checks judge (`--no-expectations`): MirrorMaker 2 judges nothing.\n",
         *[grid.markdown() for grid in grids(found)],

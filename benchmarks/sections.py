@@ -11,7 +11,7 @@ OWN = (
     "Airflow",
     "Topics",
     "Groups",
-    "Segments",
+    "Mappings",
     "Partitions",
     "Flows",
     "Comparing",

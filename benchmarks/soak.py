@@ -194,7 +194,7 @@ def many_windows(
 def a_window_that_follows(
     console: Console, directory: Path, source: Broker, target: Broker, seconds: float
 ) -> Iterator[Usage]:
-    """What this process holds while a window follows a steady rate of records, its two slots, gate and rounds included: a tenth
+    """What this process holds while a window follows a steady rate of records, its two slots, gate and tasks included: a tenth
     of the time after it has begun, and nine more times."""
     topic, alias = "followed", "follow"
     create_topic(source.bootstrap, topic)
@@ -327,7 +327,7 @@ def report(
             "",
             "## A window that follows the log",
             "",
-            f"In one process with its two slots, judgements and rounds, and the producer of {FOLLOWED_RATE:,} records a second.",
+            f"In one process with its two slots, judgements and tasks, and the producer of {FOLLOWED_RATE:,} records a second.",
             "",
             "| records | resident MiB | sockets | descriptors | threads |",
             "| --- | --- | --- | --- | --- |",

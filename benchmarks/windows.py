@@ -60,7 +60,7 @@ class Window:
 
     @property
     def measurement(self) -> Measurement:
-        """Records by the window's time, claim to verified, and all processor time of the command and of Spark."""
+        """Records by the window's time, lease to verified, and all processor time of the command and of Spark."""
         return Measurement(self.records, self.seconds, self.processor_seconds)
 
 
@@ -72,9 +72,9 @@ def run_window(
     alias: str | None = None,
     max_bytes: int | None = None,
     settings: str = "",
-    rounds: bool = False,
+    tasks: bool = False,
 ) -> Window:
-    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself), with more ``settings``, and with its rounds if they
+    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself), with more ``settings``, and with its tasks if they
     are wanted. Raises WindowFailed."""
     alias = alias or verify
     text = CONFIGURATION.format(
@@ -101,7 +101,7 @@ def run_window(
         sites.spark.address,
         "--no-expectations",
         "--json",
-        *(() if rounds else ALONE),
+        *(() if tasks else ALONE),
     ]
     server = sites.spark.process.handle
     used = _used()

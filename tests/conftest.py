@@ -199,7 +199,7 @@ def west(brokers: Sides) -> Broker:
 
 @pytest.fixture(scope="session")
 def apart(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Sides]:
-    """Clusters ``east`` and ``west`` of this process's own, for what flows of others would see: heartbeats, a way back."""
+    """Clusters ``east`` and ``west`` of this process's own, for what flows of others would see: heartbeats, a reverse flow."""
     with own_sides(stack_directory / "apart") as own:
         pytestconfig.stash[APART] = own
         yield own

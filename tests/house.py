@@ -23,7 +23,11 @@ from airmirror.cli.main import app
 PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
 RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
 # Words that engineers misread or never say. (Say: again; an operator, another writer; next to; this many; its own; after.)
-UNUSED = re.compile(r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow))\b", re.IGNORECASE)
+# (A segment is Kafka's log segment. Say: mapping record, mapping topic.)
+UNUSED = re.compile(
+    r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow)|segment (?:records?|topics?))\b",
+    re.IGNORECASE,
+)
 # Words that hide who acts, counted in what users read. (Say who does what; resumes at; replicated; the reverse flow.)
 ACTORLESS = re.compile(
     r"\b(?:told|nobody|go(?:es)?\s+on|gone\s+on|stands|crossed|(?:way|flow)\s+back|opposite\s+(?:flow|direction))\b",

@@ -13,8 +13,10 @@ from airmirror.cli.run_window import run_window
 
 
 def test_words_that_are_not_used_are_found_with_their_line():
-    source = 'anew = 1  # read anew\nsaid = f"{anew} go on behind it"\n"""One line.\n\nSomebody."""\n'
-    assert house.unused_words(source) == ["1: anew", "2: behind it", "5: Somebody"]
+    source = (
+        'anew = 1  # read anew\nsaid = f"{anew} go on behind it"\n"""One line.\n\nSomebody\'s segment records."""\n'
+    )
+    assert house.unused_words(source) == ["1: anew", "2: behind it", "5: Somebody", "5: segment records"]
 
 
 def test_names_and_quoted_code_are_not_words():

@@ -51,7 +51,7 @@ def test_all_codecs_are_used() -> None:
     assert {table.codec for table in TABLES} == set(CODECS)
 
 
-def test_the_tables_are_loaded_and_go_on_arriving(east: Broker) -> None:
+def test_the_tables_are_loaded_and_continue_arriving(east: Broker) -> None:
     create_topics(east.bootstrap)
     try:
         told, begun = list[int](), int(time.time() * 1000)

@@ -23,7 +23,7 @@ def check(
 ) -> int:
     """All of it; returns how many records are on both sides. Raises AssertionError.
 
-    ``begins``: where segments begin, if not at 0, with ``before`` records before that; ``exported``: whether every partition
+    ``begins``: where mappings begin, if not at 0, with ``before`` records before that; ``exported``: whether every partition
     has its progress in mm2-offsets.
     """
     count = sum(assert_mirrored(source, topic, target, remote) for topic, remote in topics.items())
@@ -58,18 +58,18 @@ def check_numbers(writer: Written, copies: Mapping[tuple[str, int], Sequence[Rec
 def check_accounts(
     opened: Opened, source: Cluster, topics: Mapping[str, str], begins: Mapping[tuple[str, int], int], exported: bool
 ) -> None:
-    """Invariants A, C, E, F and G: segments follow each other from the beginning to the log's end, add up, and are verified."""
+    """Invariants A, C, E, F and G: mappings follow each other from the beginning to the log's end, add up, and are verified."""
     ledger = opened.ledger
     assert not ledger.holds() and not ledger.unverified()
     progress, verified = ledger.progress(), ledger.verified()
     for topic in topics:
         for partition, end in end_offsets(source, topic, "read_committed").items():
             position, target_position = begins.get((topic, partition), 0), 0
-            for record in ledger.segments(topic, partition):
+            for record in ledger.mappings(topic, partition):
                 assert record.source_start == position, f"{topic}-{partition}: a gap or an overlap at {position}"
                 total = record.copied + record.control + record.aborted + record.holes + record.lost
                 assert total == record.source_end - record.source_start and not record.holes and not record.lost
-                for run in record.segments:
+                for run in record.ranges:
                     assert run.target_first >= target_position, f"{topic}-{partition}: target offsets go back"
                     target_position = run.target_end
                 position = record.source_end

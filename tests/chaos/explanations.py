@@ -23,7 +23,7 @@ from chaos.plan import (
 
 AWAY = NODES | PROXIED | STARVED | MOVES | APART | DISKS | UPGRADES  # somebody does not answer, or refuses
 STANDS_STILL = frozenset({"stop_window", "stop_slot", "stop_node"})
-DELETED = frozenset({"delete_progress", "delete_segments"})
+DELETED = frozenset({"delete_progress", "delete_mappings"})
 ENDS = frozenset({"kill_window", "kill_slot", "kill_spark", "kill_worker", "second_window"})
 
 EXPLAINED: dict[str, Collection[str]] = {

@@ -83,9 +83,9 @@ class Faults:
         """Whether every fault has happened, or found nothing to befall."""
         return not any(thread.is_alive() for thread in self._threads)
 
-    def between_windows(self, delete_segments: Callable[[], str]) -> None:
-        """Do what waits for this moment; ``delete_segments`` tells what it has done, or nothing: it is tried at the next one."""
-        if not self._between.empty() and (what := delete_segments()):
+    def between_windows(self, delete_mappings: Callable[[], str]) -> None:
+        """Do what waits for this moment; ``delete_mappings`` tells what it has done, or nothing: it is tried at the next one."""
+        if not self._between.empty() and (what := delete_mappings()):
             self._between.get().set_result(what)
 
     def end(self) -> None:
@@ -230,7 +230,7 @@ class Faults:
         return f"{topic} took nothing for {fault.seconds} s"
 
     def _unlead(self, fault: Fault) -> str:
-        """The node that alone has a remote topic dies: nobody leads its partitions, all others go on."""
+        """The node that alone has a remote topic dies: nobody leads its partitions, all others continue."""
         if not self.plan.fragile:
             raise Missed("every topic has three replicas")
         node = self.clusters.three.brokers[FRAGILE_NODE]

@@ -26,7 +26,7 @@ class LedgerFaults:
             return self._rebuild(fault.seconds)
         backup = self.file.with_suffix(".backup")
         _copy(self.file, backup)
-        time.sleep(fault.seconds)  # meanwhile windows go on
+        time.sleep(fault.seconds)  # meanwhile windows continue
         _copy(backup, self.file)
         return f"restored as it was {fault.seconds} s before"
 
@@ -37,7 +37,7 @@ class LedgerFaults:
                 try:
                     read_again(opened)
                     count += 1
-                except AirmirrorError as error:  # a window holds the claim, or another fault keeps its cluster away
+                except AirmirrorError as error:  # a window holds the lease, or another fault keeps its cluster away
                     if not error.transient:
                         raise
                     refused += 1

@@ -17,7 +17,7 @@ WRITTEN, COPIED, PROGRESS = 200, 150, 100  # records a partition: on the source,
 
 
 def leave_behind(seed: Seed) -> dict[tuple[str, int], int]:
-    """Fill the source, copy most of it, write less as progress; where segments will begin, by partition."""
+    """Fill the source, copy most of it, write less as progress; where mappings will begin, by partition."""
     begins = {}
     with seed.open() as opened:
         prepared = prepare(opened)

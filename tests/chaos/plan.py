@@ -47,7 +47,7 @@ ACCESS = frozenset({"deny_writes"})
 WINDOWS = frozenset({"kill_slot", "stop_slot", "kill_window", "stop_window", "second_window"})
 SPARK = frozenset({"kill_spark", "kill_worker"})
 STATE = frozenset({"delete_progress", "rebuild_ledger", "restore_ledger"})
-BETWEEN = frozenset({"delete_segments"})  # when no window is at work
+BETWEEN = frozenset({"delete_mappings"})  # when no window is at work
 STARVED = frozenset({"starve", "unlead"})  # a single remote topic
 WITHHELD = frozenset({"withhold"})
 MOVES = frozenset({"reassign", "transfer", "decommission"})  # replicas and leaders of the cluster of three nodes
@@ -169,7 +169,7 @@ def directed() -> dict[str, Plan]:
                 Fault(3.5, "rebuild_ledger", seconds=2.0),
             ],
         ),
-        "segments": plan(4.0, "source", [Fault(1.0, "kill_window"), Fault(2.0, "delete_segments")]),
+        "mappings": plan(4.0, "source", [Fault(1.0, "kill_window"), Fault(2.0, "delete_mappings")]),
         "partitions": plan(
             7.0, "target", [Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True
         ),
@@ -223,7 +223,7 @@ def each_kind() -> dict[str, Plan]:
         """With acknowledgements alone between what leaders say and what is committed, and much to be written at any time."""
         return replace(plan, settings=plan.settings | {"window.verify": "acks"}, pause=0.05)
 
-    to_one = [  # both positions are never gone at once: windows write the progress again before the segments go
+    to_one = [  # both positions are never gone at once: windows write the progress again before the mappings go
         Fault(1.0, "delete_progress"),
         Fault(1.0, "lose_request", number=2, api_key=0),
         Fault(1.0, "lose_answer", number=1, api_key=26),
@@ -240,7 +240,7 @@ def each_kind() -> dict[str, Plan]:
         Fault(1.0, "stop_node", seconds=0.5),
         Fault(1.0, "kill_node", seconds=0.2),
         Fault(1.0, "restart_node", seconds=0.2),
-        Fault(1.0, "delete_segments"),
+        Fault(1.0, "delete_mappings"),
     ]
     to_three = [
         Fault(1.0, "withhold", "source", seconds=1.0),

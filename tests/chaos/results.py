@@ -15,7 +15,7 @@ HEAD = """# The chaos test: seeds that ran
 direction and settings, and faults with their times, printed before it runs. Idempotent, transactional and plain producers
 write numbered records, windows run one after the other, the faults happen; then everything is healed, windows run until
 nothing is left, and it is checked that **every record is on both sides exactly once, equal, in order** (read by an
-independent client), that every number a producer got acknowledged is on the target, in order; that segments cover every
+independent client), that every number a producer got acknowledged is on the target, in order; that mappings cover every
 source offset up to the log's end and lie where they say, record by record; that progress and verified offsets are there;
 and that a ledger rebuilt from Kafka is equal. Every error a window ended with must be one that passes by itself (save that
 access was denied, another window took over, a topic was deleted), and one that a fault of its seed explains.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow
-from airmirror.naming import progress_topic, segment_topic
+from airmirror.naming import mapping_topic, progress_topic
 from airmirror.windows.fence import end_window
 from chaos import clock
 from chaos.checks import check
@@ -96,13 +96,13 @@ class Seed:
         if self.plan.fragile:
             place_on_node(self.clusters.three, self.topics[topics[0]], 3, self.clusters.three.brokers[FRAGILE_NODE])
         self.begins = leave_behind(self) if self.plan.taken_over else {}
-        self.before = sum(self.begins.values())  # records that no segment will tell of
+        self.before = sum(self.begins.values())  # records that no mapping will tell of
 
     def open(self) -> AbstractContextManager[Opened]:
         return open_flow(self.config, self.flow, self.ledger)
 
-    def delete_segments(self) -> str:
-        """Delete the segment topic while no window is at work; MirrorMaker 2's progress says where to go on (a take-over)."""
+    def delete_mappings(self) -> str:
+        """Delete the mapping topic while no window is at work; MirrorMaker 2's progress says where to resume (a take-over)."""
         if any(alive(self.directory / "processes", role) for role in ("window", "slot")):
             return ""
         with self.open() as opened:
@@ -111,15 +111,15 @@ class Seed:
             except AirmirrorError:
                 return ""
             state, ledger = opened.ledger.state(), opened.ledger
-            if not state.segments or any(
-                state.progress.get(key, -1) + 1 != state.positions[key] for key in state.segments
+            if not state.mappings or any(
+                state.progress.get(key, -1) + 1 != state.positions[key] for key in state.mappings
             ):
                 return ""
-            before = sum(record.copied for key in state.segments for record in ledger.segments(*key))
-            delete_topic(self.target, segment_topic(self.alias))
-        self.begins |= {key: state.positions[key] for key in state.segments}
+            before = sum(record.copied for key in state.mappings for record in ledger.mappings(*key))
+            delete_topic(self.target, mapping_topic(self.alias))
+        self.begins |= {key: state.positions[key] for key in state.mappings}
         self.before += before
-        return f"segments of {len(state.segments)} partitions deleted, with {before} records"
+        return f"mappings of {len(state.mappings)} partitions deleted, with {before} records"
 
     def _replicas(self, cluster: Cluster) -> int:
         return len(self.clusters.three.brokers) if cluster is self.clusters.three else 1
@@ -217,7 +217,7 @@ class Seed:
         for topic, remote in self.topics.items():
             delete_topic(self.source, topic)
             delete_topic(self.target, remote)
-        for internal in (segment_topic(self.alias), progress_topic(self.alias)):
+        for internal in (mapping_topic(self.alias), progress_topic(self.alias)):
             delete_topic(self.target, internal)
 
     def await_slots(self) -> None:
@@ -239,7 +239,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
     if plan.spark:
         clusters.spark_url()
     seed = Seed(plan, clusters, directory, report)
-    written = [segment_topic(seed.alias), progress_topic(seed.alias)]
+    written = [mapping_topic(seed.alias), progress_topic(seed.alias)]
     faults = Faults(
         plan=plan,
         clusters=clusters,
@@ -264,7 +264,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
                 faults.begin()
                 # A fault may wait for what a window makes, which takes long on a busy machine.
                 while time.monotonic() < begun + plan.seconds or not faults.is_over:
-                    faults.between_windows(seed.delete_segments)
+                    faults.between_windows(seed.delete_mappings)
                     outcome = seed.window(follows=True)
                     if outcome is None or outcome.errors:
                         time.sleep(RETRY_SECONDS)

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import catch_up_ledger, open_flow
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.on_spark import windows as spark_windows
 from airmirror.runbooks.migration import inventory
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.wire.segments import GATE, Hold
+from airmirror.wire.mappings import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
 from support.deployment import Deployment
@@ -72,7 +72,7 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     produce(east, topic, numbered(50))
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
     back = f"west->{command.alias}.enabled"
-    command.file.write_text(f"{command.file.read_text()}\n{back} = false\n")  # in the file, and yet no way back
+    command.file.write_text(f"{command.file.read_text()}\n{back} = false\n")  # in the file, and yet no reverse flow
     early = command("failover", "plan")
     assert early.exit_code == 1 and "nothing to fail over to" in early.stdout and "airmirror run-window" in early.stdout
     assert command("run-window").exit_code == 0
@@ -129,7 +129,7 @@ def test_plan_run_verify_status_and_rebuild(
     status = json.loads(command("status", "--json", flow=False).stdout)
     assert status[0]["lag"] == 0 and status[0]["unverified"] == 0 and status[0]["windows"][0]["copied"] == 100
     rebuilt = command("ledger", "rebuild")
-    assert rebuilt.exit_code == 0 and "2 segments" in rebuilt.stdout
+    assert rebuilt.exit_code == 0 and "2 mappings" in rebuilt.stdout
     for name in ("plan", "run-window", "verify"):
         assert command(name).exit_code == 0
 
@@ -141,11 +141,11 @@ def test_verify_judges_again_whatever_differs_elsewhere(east: Broker, west: Brok
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
     assert command("run-window").exit_code == 0
     with open_flow(command.file, command.flow, command.ledger) as opened:
-        first, second = (opened.ledger.last_segments()[topic, partition] for partition in (0, 1))
-        wrong = replace(first, segments=(replace(first.segments[0], count=19),), copied=19, aborted=1)
+        first, second = (opened.ledger.last_mappings()[topic, partition] for partition in (0, 1))
+        wrong = replace(first, ranges=(replace(first.ranges[0], count=19),), copied=19, aborted=1)
         passed = opened.ledger.verified()[topic, 1]
         hold = Hold(topic=topic, partition=1, offset=0, reason="somebody stood still", window="w", by=GATE, time_ms=0)
-        with Appender(opened.flow.target, segment_topic(command.alias)) as appender:
+        with Appender(opened.flow.target, mapping_topic(command.alias)) as appender:
             changes = [
                 (passed.encode_key(), None),
                 *((each.encode_key(), each.encode_value()) for each in (wrong, hold)),
@@ -167,21 +167,21 @@ def test_a_window_by_hand_does_what_a_run_does(east: Broker, west: Broker, tmp_p
     remote = f"{command.alias}.{topic}"
     commit(east, group, {(topic, 0): 40})
     bare = command("run-window", "--no-offset-syncs", "--no-checkpoints", "--no-group-offsets", "--json")
-    assert bare.exit_code == 0 and json.loads(bare.stdout)["rounds"] == {}
+    assert bare.exit_code == 0 and json.loads(bare.stdout)["tasks"] == {}
     commit(west, group, {(remote, 0): 10})
     done = command("run-window", "--json")
     assert done.exit_code == 0, done.output
-    rounds = json.loads(done.stdout)["rounds"]
-    assert list(rounds) == ["emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"]
-    assert rounds["emit_checkpoints"] == "1 checkpoints written"
+    tasks = json.loads(done.stdout)["tasks"]
+    assert list(tasks) == ["emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"]
+    assert tasks["emit_checkpoints"] == "1 checkpoints written"
     syncs = read_all(west, f"mm2-offset-syncs.{command.alias}.internal")[0]
-    assert syncs and rounds["emit_offset_syncs"] == f"{len(syncs)} offset syncs written"
+    assert syncs and tasks["emit_offset_syncs"] == f"{len(syncs)} offset syncs written"
     assert committed(west, group) == {(remote, 0): 40}
     again = command("run-window")
     assert "sync_group_offsets: not yet: sync.group.offsets.interval.seconds" in again.stdout
 
 
-def test_a_round_that_fails_stops_no_other_and_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_task_that_fails_stops_no_other_and_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     produce(east, topic, [Record(b"v")], partition=0)
     more = {"offset-syncs.topic.replication.factor": "3", "offset-syncs.topic.location": "target", "groups": "none"}
@@ -199,7 +199,7 @@ def test_a_broker_that_is_down(west: Broker, tmp_path: Path) -> None:
 
 def test_no_topic_matches(east: Broker, west: Broker, tmp_path: Path) -> None:
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, "nothing-like-this")
-    for name in ("run-window", "plan"):  # it waits, as the way back of a mirror must, and says so
+    for name in ("run-window", "plan"):  # it waits, as the reverse flow of a mirror must, and says so
         idle = command(name)
         assert idle.exit_code == 0 and "nothing-like-this" in idle.stdout, idle.output
 

@@ -72,9 +72,9 @@ def test_a_key_that_is_like_no_other_is_given_none_for_it() -> None:
     assert refused.exit_code == 2 and "closest" not in refused.stderr
 
 
-def test_a_way_back_that_is_not_enabled_is_none(tmp_path: Path) -> None:
+def test_a_reverse_flow_that_is_not_enabled_is_none(tmp_path: Path) -> None:
     config(tmp_path, **{"b->a.enabled": "false"})
     off = load(tmp_path / "mirror.properties")
     config(tmp_path, **{"b->a.enabled": "true"})
     on = load(tmp_path / "mirror.properties")
-    assert [each.has_way_back(each.flows["a->b"]) for each in (off, on)] == [False, True]
+    assert [each.has_reverse(each.flows["a->b"]) for each in (off, on)] == [False, True]

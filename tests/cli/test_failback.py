@@ -29,7 +29,7 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     remote = f"{command.alias}.{topic}"
     produce(east, topic, numbered(20), partition=0)
     opened = command("failback", "run", "--step", "rescue", *WHY, "--yes")
-    assert opened.exit_code == 1 and "is open, so that its next window copies" in opened.output
+    assert opened.exit_code == 1 and "is not frozen, so that its next window copies" in opened.output
     file = tmp_path / "plan"
     over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
     assert over.exit_code == 0, over.output
@@ -80,7 +80,7 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
     assert begun.exit_code == 0 and f"windows of {back} copy back what was written" in begun.stdout, begun.output
     assert "it has begun already" in command("failback", "run", *WHY, "--step", "return", "--yes").stdout
     assert len(read_all(east, topic)[0]) == 20
-    opens = command("flow", "open", *WHY, "--yes")
+    opens = command("flow", "unfreeze", *WHY, "--yes")
     assert opens.exit_code == 1 and f"{topic} return to its source; finish that first" in opens.output
     done = command("failback", "run", *WHY, "--yes", "--write", str(file))
     assert done.exit_code == 0, done.output
@@ -96,7 +96,8 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
 def test_the_command_that_an_error_prints_leads_out(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What returned is another record on the source by now: it is listed, and the flow opens without it when a person says so."""
+    """What returned is another record on the source by now: it is listed, and the flow is unfrozen without it when a person says
+    so."""
     east, west = sides.east, sides.west
     topic = create_topic(east, "orders")
     back = {"failover.quiet.ms": "0", "groups": "none"}
@@ -108,24 +109,22 @@ def test_the_command_that_an_error_prints_leads_out(
     over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", file)
     assert over.exit_code == 0, over.output
     produce(west, f"{command.alias}.{topic}", numbered(5, 100), partition=0)
-    real = steps.open_step
+    real = steps.unfreeze_step
 
     def altered(*given: Any) -> Any:
         alter_value(east, topic, 0, b"v103")
         return real(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(steps, "open_step", altered)
+        patched.setattr(steps, "unfreeze_step", altered)
         failed = command("failback", "run", *WHY, "--yes", "--write", file)
     shown, done = (shlex.split(each) for each in re.findall(r"`airmirror (failback run [^`]*)`", failed.output))
-    assert failed.exit_code == 1 and "stays closed" in failed.output, failed.output
+    assert failed.exit_code == 1 and "stays frozen" in failed.output, failed.output
     listed = command(*shown, flow=False)
     at = read_all(east, topic)[0][-2].offset
     assert listed.exit_code == 1 and "Differs on both sides" in listed.stdout and "Nothing was written" in listed.stdout
     told = json.loads(command(*shown, "--json", flow=False).stdout)
     assert [(each["source_first"], each["count"]) for each in told["sections"]["differ"]] == [(at, 1)]
     went = command(*done, "--write", file, flow=False)
-    assert went.exit_code == 1 and f"offsets {at}" in went.stdout and "The flow is open again" in went.stdout, (
-        went.output
-    )
+    assert went.exit_code == 1 and f"offsets {at}" in went.stdout and "The flow is unfrozen" in went.stdout, went.output
     assert "there is nothing to fail back" in command("failback", "run", *WHY, "--yes").stdout

@@ -38,7 +38,7 @@ def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker,
     command.file.write_text(text.replace(east.bootstrap, f"{LOOPBACK}:{free_port()}"))
     gone = command("failover", "run", "--way", "planned", *WHY, "--yes")
     assert gone.exit_code == 1 and "needs its source" in gone.output and "--way disaster" in gone.output
-    assert "would be opened" in command("failover", "undo", *WHY).stdout
+    assert "would be unfrozen" in command("failover", "undo", *WHY).stdout
     assert committed(west, group) == {(remote, 0): 15}
     undone = command("failover", "undo", *WHY, "--yes")
-    assert undone.exit_code == 0 and f"{command.flow} is open" in undone.stdout and committed(west, group) == {}
+    assert undone.exit_code == 0 and f"{command.flow} is unfrozen" in undone.stdout and committed(west, group) == {}

@@ -1,4 +1,4 @@
-"""``airmirror heartbeat``: one heartbeat by hand, for a flow of the file or its way back."""
+"""``airmirror heartbeat``: one heartbeat by hand, for a flow of the file or its reverse flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``airmirror migration`` from the rehearsal to the undo over the flow back: what is printed, and the exit status."""
+"""``airmirror migration`` from the rehearsal to the undo over the reverse flow: what is printed, and the exit status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     )
     command.file.write_text("\n".join((command.file.read_text(), *lines)))
     shop = ("--move", "shop")
-    steps = [word for step in ("mirror", "check_groups", "switch_consumers") for word in ("--step", step)]
+    steps = [word for step in ("mirror", "check_groups", "cut_over_consumers") for word in ("--step", step)]
     assert command("migration", "run", *shop, *DECIDED, "--wait", "0", *steps).exit_code == 0
     with member(west, group, remote):
         for decided in (DECIDED[:-1], DECIDED):  # it would not be done, and it is not done

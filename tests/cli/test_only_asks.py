@@ -28,20 +28,20 @@ SHOWN = (
     ("failover", "run", "--way", "planned", *WHY),
     ("migration", "plan"),
     ("migration", "run", "--move", "shop", *WHY),
-    ("flow", "close", *WHY),
+    ("flow", "freeze", *WHY),
 )
-SHOWN_OF_A_CLOSED_FLOW = (
+SHOWN_OF_A_FROZEN_FLOW = (
     ("failover", "undo", *WHY),
     ("failback", "plan"),
     ("failback", "run", "--step", "rescue", *WHY),
-    ("flow", "open", *WHY),
+    ("flow", "unfreeze", *WHY),
 )
 
 
 def test_what_shows_something_only_asks(
     east: Broker, west: Broker, east_proxy: Proxy, west_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each would have something to write: records to copy, a topic to make, a group to move, a flow to close or open."""
+    """Each would have something to write: records to copy, a topic to make, a group to move, a flow to freeze or unfreeze."""
     monkeypatch.setattr(inventory, "MEASURED_SECONDS", 0.1)
     topic, group = create_topic(east, f"orders-{uuid4().hex[:8]}"), f"g-{uuid4().hex[:8]}"
     through = east_proxy.bootstrap, west_proxy.bootstrap
@@ -66,7 +66,7 @@ def test_what_shows_something_only_asks(
     only_asks(("hold", "add", topic, *WHY))
     both = ("--source", through[0], "--target", through[1], "--topics", topic, "--rename", f"{command.alias}.{{topic}}")
     only_asks(("compare", *both, "--groups", group), lambda *given: CliRunner().invoke(app, given))
-    closed = command("flow", "close", *WHY, "--yes")
-    assert closed.exit_code == 0, closed.output
-    for arguments in SHOWN_OF_A_CLOSED_FLOW:
+    frozen = command("flow", "freeze", *WHY, "--yes")
+    assert frozen.exit_code == 0, frozen.output
+    for arguments in SHOWN_OF_A_FROZEN_FLOW:
         only_asks(arguments)

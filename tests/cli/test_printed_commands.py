@@ -46,7 +46,7 @@ def test_commands_of_every_error_run_as_printed() -> None:
             context = parse(words)
             seen.add(words[1])
             if "flow" in context.params:
-                asked = error.opposite if isinstance(error, ReturnOver) else FLOW  # whose records return by this flow
+                asked = error.reverse if isinstance(error, ReturnOver) else FLOW  # whose records return by this flow
                 assert context.params["flow"] == asked, (type(error), words)
             if "topic" in context.params and isinstance(error, PartitionError):
                 assert "orders with a blank" in context.params["topic"], (type(error), words)

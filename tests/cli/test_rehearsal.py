@@ -1,4 +1,4 @@
-"""``airmirror failover rehearse``: what is printed, the exit status, and that it needs a flow that is open."""
+"""``airmirror failover rehearse``: what is printed, the exit status, and that it needs a flow that is not frozen."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_the_command_prints_the_report_and_fails_where_a_failover_would(
     planned = ("--way", "planned", "--reason", "r", "--by", "ada", "--wait", "60", "--write", str(tmp_path / "over"))
     over = command("failover", "run", *planned, "--yes")
     assert over.exit_code == 0, over.output
-    closed = command("failover", "rehearse", "--write", str(file))
-    assert closed.exit_code == 1 and "was closed by ada" in closed.output
+    frozen = command("failover", "rehearse", "--write", str(file))
+    assert frozen.exit_code == 1 and "was frozen by ada" in frozen.output
     assert command("failover", "undo", "--reason", "r", "--by", "ada", "--yes").exit_code == 0
     good = command("failover", "rehearse", "--write", str(file))
     assert good.exit_code == 0 and "0 of 20 records missing, 1 of 1 group exact" in good.stdout, good.output

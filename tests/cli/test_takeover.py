@@ -62,9 +62,9 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     idle = command(*check, "--wait", "0")
     assert idle.exit_code == 1 and "nothing yet" in idle.stdout and "none of its workers is seen" in idle.stdout
     produce(west, remote, read_all(east, topic)[0][100:], partition=0)
-    goes_on = command(*check, "--json")
-    [first] = json.loads(goes_on.stdout)["sections"]["partitions"]
-    assert goes_on.exit_code == 0 and (first["found"], first["handed_back_at"], first["compared"]) == (
+    resumes = command(*check, "--json")
+    [first] = json.loads(resumes.stdout)["sections"]["partitions"]
+    assert resumes.exit_code == 0 and (first["found"], first["handed_back_at"], first["compared"]) == (
         "resumed",
         100,
         10,

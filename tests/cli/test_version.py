@@ -41,7 +41,7 @@ def test_every_command_has_its_place_in_the_help_and_no_line_of_it_ends_early() 
 def test_who_decides_may_look_first() -> None:
     """Without --yes nothing is decided, and --by means the same everywhere."""
     deciding = {name: command for name, command in leaves(typer.main.get_command(app)) if option(command, "by")}
-    assert {"hold add", "hold release", "flow close", "reset", "failover run"} <= deciding.keys()
+    assert {"hold add", "hold release", "flow freeze", "reset", "failover run"} <= deciding.keys()
     for name, command in deciding.items():
         assert (option(command, "yes").opts, option(command, "yes").default) == (["--yes"], False), name
         assert "user@host if not given" in option(command, "by").help, name

@@ -64,7 +64,7 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Reset
 from airmirror.windows.results import WindowResult
-from airmirror.wire.segments import Decision, Hold
+from airmirror.wire.mappings import Decision, Hold
 from support.large import NAME, made
 
 OPENED: Any = SimpleNamespace(flow=SimpleNamespace(name=NAME), ledger=None)

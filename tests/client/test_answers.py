@@ -24,7 +24,7 @@ NAMES = (
     "east.north.heartbeats",
     "north.heartbeats",
     "east.checkpoints.internal",
-    "airmirror-segments.east.internal",
+    "airmirror-mappings.east.internal",
     "mm2-offsets.east.internal",
 )
 

@@ -32,7 +32,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support import ROOT
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
-from support.rounds import emit, sync
+from support.post_window import emit, sync
 from support.topics import Record, admin, create_topic, produce, read_all, set_config
 
 USERS = {"source": "reader", "target": "writer"}  # two, because the ACLs of the one are copied to the other side
@@ -51,7 +51,7 @@ KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactiona
 ANYTHING = AclBindingFilter(
     ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
 )
-GUARD = "airmirror-segments."  # on the source: there is nobody else's flow here that it would tell of
+GUARD = "airmirror-mappings."  # on the source: there is nobody else's flow here that it would tell of
 OPERATIONS = {
     "Read": AclOperation.READ,
     "Write": AclOperation.WRITE,

@@ -31,11 +31,11 @@ def names(more: str = "") -> list[str]:
         ("emit.heartbeats.interval.seconds = -1", []),
     ],
 )
-def test_flows_and_the_way_back_of_each(more: str, expected: list[str]) -> None:
+def test_flows_and_the_reverse_flow_of_each(more: str, expected: list[str]) -> None:
     assert names(more) == expected
 
 
-def test_the_way_back_has_its_own_clusters_and_settings() -> None:
+def test_the_reverse_flow_has_its_own_clusters_and_settings() -> None:
     configuration = parse(TEXT + "emit.heartbeats.interval.seconds = 5\na.producer.acks = 1", "test")
     flow = heartbeat_flow(configuration, "b->a")
     assert (flow.source.alias, flow.target.alias, flow.target.bootstrap_servers) == ("b", "a", ("one:9092",))

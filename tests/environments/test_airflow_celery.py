@@ -100,7 +100,7 @@ def airflow(
         stack.stop()
 
 
-def test_flows_run_at_once_and_go_on_when_a_scheduler_dies(
+def test_flows_run_at_once_and_continue_when_a_scheduler_dies(
     airflow: AirflowStack, topics: dict[str, str], east: Broker, west: Broker
 ) -> None:
     dag_ids = [f"replicate.{name}.west" for name in FLOWS]

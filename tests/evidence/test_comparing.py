@@ -98,7 +98,7 @@ def told(found: Findings) -> dict[str, int]:
 def test_equal_logs() -> None:
     found = compared(numbered(5000), MemoryLog(numbered(5000), chunk=333))
     assert told(found) == {"equal": 5000} and found.keeps_offsets
-    assert [(s.source_first, s.target_first, s.count) for s in found.segments] == [(0, 0, 5000)]
+    assert [(s.source_first, s.target_first, s.count) for s in found.ranges] == [(0, 0, 5000)]
 
 
 def test_a_run_copied_again() -> None:
@@ -191,10 +191,11 @@ NO_ADA, NO_BOB = (b"ada", None), (b"bob", None)
 
 
 def test_a_deletion_counts_as_compacted_only_where_nothing_is_left_to_delete() -> None:
-    """A cleaner takes a tombstone after what it deletes: a deletion that never crossed is no compaction, on either side."""
+    """A cleaner takes a tombstone after what it deletes: a deletion that was never replicated is no compaction, on either
+    side."""
     source = keyed(ADA, BOB, NO_ADA, NO_BOB, EVE)
-    uncrossed = MemoryLog([source.written[at] for at in (0, 1, 4)], is_compacted=True)
-    assert told(compared(source, uncrossed)) == {"equal": 3, "missing": 2}
+    unreplicated = MemoryLog([source.written[at] for at in (0, 1, 4)], is_compacted=True)
+    assert told(compared(source, unreplicated)) == {"equal": 3, "missing": 2}
     cleaned = MemoryLog([source.written[4]], offsets=[4], is_compacted=True)
     assert told(compared(source, cleaned)) == {"equal": 1, "compacted": 4}
     assert told(compared(cleaned, source)) == {"equal": 1, "compacted": 4}

@@ -166,7 +166,7 @@ def test_an_exactly_once_mirrormaker_that_was_killed_has_made_an_equal_copy(mirr
 
 
 def test_the_loss_that_a_topic_made_again_hides_is_found(mirrored: Mirrored) -> None:
-    """MirrorMaker 2 goes on at its old offset in the new topic, and tells nobody what it has left out."""
+    """MirrorMaker 2 resumes at its old offset in the new topic, and tells nobody what it has left out."""
     east, name = mirrored.east, mirrored.topic
     with mirrored.running("first.log"):
         mirrored.await_last(b"k%d" % (RECORDS - 1))

@@ -63,7 +63,7 @@ def assert_as_one(source: MemoryLog, target: MemoryLog, size: int) -> list[int]:
     found, rounds = in_parts(source, target, size)
     one = compare_logs(source, target)  # type: ignore[arg-type]
     assert told(found) == told(one)
-    assert found.differences == one.differences and found.segments == one.segments
+    assert found.differences == one.differences and found.ranges == one.ranges
     assert (found.first_pair, found.last_pair) == (one.first_pair, one.last_pair)
     assert (found.missing, found.extra, found.keeps_offsets) == (one.missing, one.extra, one.keeps_offsets)
     return rounds

@@ -1,4 +1,4 @@
-"""Failing back: what diverged is told record by record, and what never crossed is rescued, each record once."""
+"""Failing back: what diverged is told record by record, and what was never replicated is rescued, each record once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import pytest
 
 from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.flows.closing import close
-from airmirror.naming import segment_topic
+from airmirror.flows.freezing import freeze
+from airmirror.naming import mapping_topic
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.failback import plan as planning
 from airmirror.runbooks.failback import rescue as rescuing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, SourceStillGone, failback_plan
-from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotClosed, RescueTopicUnfit, rescue, to_rescue
+from airmirror.runbooks.failback.rescue import ORIGIN, FlowNotFrozen, RescueTopicUnfit, rescue, to_rescue
 from airmirror.runbooks.failback.shown import shown_plan
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
@@ -54,7 +54,7 @@ def one_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failed_over(flow: Mirror, count: int = 40) -> Mirror:
-    """The flow after a disaster, of which ``count`` records had crossed."""
+    """The flow after a disaster, of which ``count`` records had been replicated."""
     produce(flow.source, flow.topic, numbered(count))
     assert flow.run().is_verified
     fail_over(without_source(flow.opened), DISASTER)
@@ -66,7 +66,7 @@ def values(records: Iterable[Record]) -> set[bytes | None]:
 
 
 def listed(flow: Mirror, plan: FailbackPlan) -> set[bytes | None]:
-    """The values of the records that a plan says never crossed and were not rescued."""
+    """The values of the records that a plan says were never replicated nor rescued."""
     there = read_all(flow.source, flow.topic)
     return {value for row in plan.partitions for value in at(there, row.partition, row.never.runs)}
 
@@ -90,9 +90,9 @@ def test_writers_on_both_sides_are_told_record_by_record(east: Broker, west: Bro
     produce(west, flow.remote_topic, numbered(30, 1000))
     produce(west, flow.remote_topic, numbered(5, 1030), transactional="commit")
     set_config(east, flow.topic, "retention.ms", "86400000")
-    ends = [end_offsets(west, name) for name in (flow.remote_topic, segment_topic(flow.flow.source.alias))]
+    ends = [end_offsets(west, name) for name in (flow.remote_topic, mapping_topic(flow.flow.source.alias))]
     plan = failback_plan(elsewhere(flow.opened, tmp_path))
-    assert ends == [end_offsets(west, name) for name in (flow.remote_topic, segment_topic(flow.flow.source.alias))]
+    assert ends == [end_offsets(west, name) for name in (flow.remote_topic, mapping_topic(flow.flow.source.alias))]
     there, here = read_all(east, flow.topic), read_all(west, flow.remote_topic)
     assert (plan.never, plan.since, plan.rescued) == (30, 35, 0) and not plan.is_equal
     for row in plan.partitions:
@@ -110,10 +110,10 @@ def test_writers_on_both_sides_are_told_record_by_record(east: Broker, west: Bro
         == "warn"
     )
     assert [each.what for each in plan.drift if each.will_change] == ["retention.ms"]
-    assert found["the flow is closed"] == found["the source's logs are those that were copied"] == "ok"
+    assert found["the flow is frozen"] == found["the source's logs are those that were copied"] == "ok"
     told = parsed(canonical(shown_plan(plan).as_dict() | {"signer": None}))
     assert {"name": "records not replicated", "value": 30} in told["numbers"]
-    assert told["sections"]["closure"][0]["by"] == "ada"
+    assert told["sections"]["freeze"][0]["by"] == "ada"
     text = page(told)
     assert "30 records of the source not replicated" in text and "<script" not in text and flow.remote_topic in text
 
@@ -130,7 +130,9 @@ def test_what_an_open_transaction_keeps_back_is_told(east: Broker, west: Broker,
     assert failback_plan(flow.opened).never == 7
 
 
-def test_a_source_that_was_made_anew_has_nothing_of_what_crossed(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_source_that_was_made_anew_has_nothing_of_what_was_replicated(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
     flow = failed_over(with_groups(mirror(east, west, tmp_path), "none"))
     delete_topic(east, flow.topic)
     gone = failback_plan(flow.opened)
@@ -181,8 +183,8 @@ def test_each_acknowledged_record_is_in_exactly_one_place(
         """On the target, on the list, rescued: no record is in two of them, or in none."""
         aside = [each for its in read_all(west, name, settled=False).values() for each in its]
         assert len(values(aside)) == len(aside), "rescued once"
-        crossed = values(record for its in read_all(west, flow.remote_topic).values() for record in its)
-        found = [crossed, listed(flow, failback_plan(elsewhere(flow.opened, tmp_path))), values(aside)]
+        replicated = values(record for its in read_all(west, flow.remote_topic).values() for record in its)
+        found = [replicated, listed(flow, failback_plan(elsewhere(flow.opened, tmp_path))), values(aside)]
         assert sum(map(len, found)) == len(everything) and set.union(*found) == everything
         return found
 
@@ -237,21 +239,21 @@ def test_of_two_rescues_at_once_one_ends_as_fenced(
     ]
 
 
-def test_a_rescue_is_for_closed_flows_and_goes_on_after_the_last_one(
+def test_a_rescue_is_for_frozen_flows_and_continues_after_the_last_one(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """Aside: the remote topic stays as it is, and what others wrote there counts as theirs."""
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(10), partition=0)
     assert flow.run().is_verified
-    with pytest.raises(FlowNotClosed):
+    with pytest.raises(FlowNotFrozen):
         rescue(flow.opened, ORDER)
-    close(flow.opened, (), reason="INC-7", by="ada")
+    freeze(flow.opened, (), reason="INC-7", by="ada")
     produce(east, flow.topic, numbered(5, 10), partition=0)
     produce(west, flow.remote_topic, numbered(3, 100), partition=0)
     _, plan = rescue(flow.opened, ORDER)
     assert (plan.never, plan.rescued, plan.since) == (0, 5, 3)
-    produce(east, flow.topic, numbered(2, 15), partition=0)  # its producers go on
+    produce(east, flow.topic, numbered(2, 15), partition=0)  # its producers continue
     _, plan = rescue(elsewhere(flow.opened, tmp_path), ORDER)
     assert (plan.never, plan.rescued, plan.since) == (0, 7, 3)
     aside = [each.value for each in read_all(west, rescued_topic(flow, plan))[0]]
@@ -267,7 +269,7 @@ def test_of_two_topics_one_is_rescued_and_kept_for_ever(east: Broker, west: Brok
     for topic in (other, chosen):
         produce(east, topic, numbered(10), partition=0)
     assert flow.run().is_verified
-    close(flow.opened, (), reason="INC-7", by="ada")
+    freeze(flow.opened, (), reason="INC-7", by="ada")
     for topic in (other, chosen):
         produce(east, topic, numbered(3, 10), partition=0)
     copied, plan = rescue(flow.opened, replace(ORDER, topics=(chosen,)))
@@ -292,7 +294,7 @@ def test_a_topic_of_rescued_records_that_is_too_small_is_refused(east: Broker, w
 def test_a_source_that_comes_back_with_a_part_of_its_data(
     west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One partition has lost its log and is written to again at offsets that had crossed, the other one is whole."""
+    """One partition has lost its log and is written to again at offsets that had been replicated, the other one is whole."""
     source = start_broker(tmp_path, "source")
     try:
         flow = with_groups(mirror(source, west, tmp_path, partitions=2), "none")

@@ -13,7 +13,7 @@ from airmirror.runbooks.failback.steps import is_done, return_step
 from airmirror.windows import continuing, driver
 from support.failovers import PLANNED, fail_over
 from support.killing import killed_at
-from support.returns import ORDER, Both, there_and_back, write
+from support.returns import ORDER, Both, forward_and_reverse, write
 from support.sides import Sides
 
 
@@ -32,26 +32,26 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(continuing, "MOST_RUNS", 1)
-    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    both = forward_and_reverse(sides.east, sides.west, tmp_path, partitions=1)
     everything = write(both.east, both.topic, 0, 6, partitions=1)
-    both.window(both.there)
-    fail_over(both.there, PLANNED)
+    both.window(both.forward)
+    fail_over(both.forward, PLANNED)
     return_step(both.pair, ORDER)
     for first in (100, 200):
         everything += write(both.west, both.remote, first, 3, partitions=1)
-        both.window(both.back)
+        both.window(both.reverse)
     assert killed_after_each_commit(both, tmp_path, Both.fail_back) == 4, "a window each, and two of who owns it"
     assert is_done(both.pair) and both.values(both.east)[0] == both.values(both.west)[0] == everything
     for first in (300, 400):
         everything += write(both.east, both.topic, first, 3, partitions=1)
-        assert both.window(both.there).copied == 3
-    assert all(row.error is None for row in compare_all(both.there, []))
-    fail_over(both.there, PLANNED)
+        assert both.window(both.forward).copied == 3
+    assert all(row.error is None for row in compare_all(both.forward, []))
+    fail_over(both.forward, PLANNED)
 
     returns = list[bool]()
 
     def begin(other: Both) -> None:
-        returns.append(bool(prepare(other.now(other.back)).topics))
+        returns.append(bool(prepare(other.now(other.reverse)).topics))
         return_step(other.pair, ORDER)
 
     assert killed_after_each_commit(both, tmp_path, begin) == 3
@@ -59,4 +59,4 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
     everything += write(both.west, both.remote, 500, 3, partitions=1)
     both.fail_back()
     assert both.values(both.east)[0] == both.values(both.west)[0] == everything
-    assert all(row.error is None for row in compare_all(both.there, []))
+    assert all(row.error is None for row in compare_all(both.forward, []))

@@ -1,4 +1,4 @@
-"""The topics that may return while the whole flow is closed, and some came back before, by their names; without brokers."""
+"""The topics that may return while the whole flow is frozen, and some came back before, by their names; without brokers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SIGNED = Signed("w", 5, 7, "why", "ada")
 NAMES = {f"east.{topic}": topic for topic in ("bill", "shop")}
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, closed: bool, back: tuple[str, ...], *topics: str) -> list[str]:
-    """The topics that may return by an order for ``topics``. ``closed``: the flow is; ``back``: these came back since."""
-    owners = Owners.of(changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=OrderScope.FLOW)) if closed else Owners()
+def asked(monkeypatch: pytest.MonkeyPatch, frozen: bool, back: tuple[str, ...], *topics: str) -> list[str]:
+    """The topics that may return by an order for ``topics``. ``frozen``: the flow is; ``back``: these came back since."""
+    owners = Owners.of(changed(Owners(), Change.FREEZE, [WHOLE], SIGNED, scope=OrderScope.FLOW)) if frozen else Owners()
     for change in (Change.BEGIN, Change.END, Change.FINISH):
         owners = after(owners, changed(owners, change, back, SIGNED, scope=OrderScope.TOPIC))
     monkeypatch.setattr(returning, "owners_now", {"there": owners, "back": Owners()}.__getitem__)
@@ -36,9 +36,11 @@ def asked(monkeypatch: pytest.MonkeyPatch, closed: bool, back: tuple[str, ...], 
 def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(monkeypatch, True, ()) == ["bill", "shop"]
     assert asked(monkeypatch, True, ("bill",)) == ["shop"]
-    with pytest.raises(ReturnRefused, match="bill is not closed"):
+    with pytest.raises(ReturnRefused, match="bill is not frozen"):
         asked(monkeypatch, True, ("bill",), "bill", "shop")
-    with pytest.raises(ReturnRefused, match="all of it is back, by name; open the rest: `airmirror flow open --reason"):
+    with pytest.raises(
+        ReturnRefused, match="all of it is back, by name; unfreeze the rest: `airmirror flow unfreeze --reason"
+    ):
         asked(monkeypatch, True, ("bill", "shop"))
-    with pytest.raises(ReturnRefused, match=r"bill is not closed(.|\n)*shop is not closed"):
+    with pytest.raises(ReturnRefused, match=r"bill is not frozen(.|\n)*shop is not frozen"):
         asked(monkeypatch, False, ())

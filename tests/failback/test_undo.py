@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airmirror.flows.closing import owners_now, reopen
-from airmirror.flows.opening import ReturnNotFinished
+from airmirror.flows.freezing import owners_now, unfreeze
 from airmirror.flows.prepare import prepare
+from airmirror.flows.resuming import ReturnNotFinished
 from airmirror.flows.verification import compare_all
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback import steps
@@ -17,16 +17,16 @@ from airmirror.runbooks.failback import undo as undoing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failback.rescue import rescue
-from airmirror.runbooks.failback.returning import NeverCrossed
+from airmirror.runbooks.failback.returning import LeftOnSource
 from airmirror.runbooks.failback.undo import undo, undo_plan
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.undo import undo as undo_failover
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE
-from airmirror.wire.switches import GroupMove
 from support.failovers import DISASTER, fail_over, without_source
 from support.groups import commit, committed, read_with_group
 from support.killing import killed_at
-from support.returns import ORDER, Both, there_and_back, write
+from support.returns import ORDER, Both, forward_and_reverse, write
 from support.sides import Sides
 from support.topics import admin, end_offsets, read_all
 
@@ -50,18 +50,18 @@ def undone(both: Both, directory: Path) -> None:
 def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody has written to the source among what returned: that never crossed, and can be rescued now.
+    """Somebody has written to the source among what returned: that was never replicated, and can be rescued now.
 
     Groups that the source did not keep where they were moved are named, and moved again.
     """
-    both = there_and_back(sides.east, sides.west, tmp_path)
-    crossed = write(both.east, both.topic, 0, 20)
+    both = forward_and_reverse(sides.east, sides.west, tmp_path)
+    replicated = write(both.east, both.topic, 0, 20)
     read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
-    both.window(both.there)
-    fail_over(without_source(both.there), DISASTER)
+    both.window(both.forward)
+    fail_over(without_source(both.forward), DISASTER)
     since = write(both.west, both.remote, 100, 12)
     read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
-    for step in (steps.return_step, steps.drain_step, steps.close_step):
+    for step in (steps.return_step, steps.drain_step, steps.end_step):
         step(both.pair, ORDER)
     move = steps.move_groups
 
@@ -88,47 +88,47 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
     back = both.pair.now().reverse
     assert back.flow.returns == {} and back.ledger.of_kind(GroupMove) == [] and prepare(back).topics == {}
-    assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
-    opening: Any = (lambda there: reopen(there, (), **WHY), lambda there: undo_failover(there, FailoverOrder(**WHY)))
+    assert owners_now(both.forward).frozen.keys() == {WHOLE, both.topic}
+    opening: Any = (lambda there: unfreeze(there, (), **WHY), lambda there: undo_failover(there, FailoverOrder(**WHY)))
     for opens in opening:
         with pytest.raises(ReturnNotFinished, match=f"{both.topic}-0: up to offset"):
-            opens(both.elsewhere(tmp_path).there)
-    assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
-    since += write(both.west, both.remote, 200, 6)  # applications go on there
-    assert failback_plan(both.now(both.there)).never == len(stray), "what returned is none that never crossed"
-    with pytest.raises(NeverCrossed, match="2 records"):
+            opens(both.elsewhere(tmp_path).forward)
+    assert owners_now(both.forward).frozen.keys() == {WHOLE, both.topic}
+    since += write(both.west, both.remote, 200, 6)  # applications continue there
+    assert failback_plan(both.now(both.forward)).never == len(stray), "what returned is none that was never replicated"
+    with pytest.raises(LeftOnSource, match="2 records"):
         both.fail_back()
-    _, plan = rescue(both.elsewhere(tmp_path).there, FailbackOrder(reason="INC-7", by="ada"))
+    _, plan = rescue(both.elsewhere(tmp_path).forward, FailbackOrder(reason="INC-7", by="ada"))
     assert (plan.never, plan.rescued) == (0, len(stray))
     (aside,) = {name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name}
     rescued = {number: [each.value for each in its] for number, its in read_all(both.west, aside).items()}
     assert flat(rescued) == sorted(stray), "and nothing of what returned"
     last = both.elsewhere(tmp_path)
     last.fail_back()
-    assert flat(both.values(both.east)) == sorted([*crossed, *since, *stray]), "each once"
-    assert flat(both.values(both.west)) == sorted([*crossed, *since])
+    assert flat(both.values(both.east)) == sorted([*replicated, *since, *stray]), "each once"
+    assert flat(both.values(both.west)) == sorted([*replicated, *since])
     assert undo_plan(last.pair).topics == {}
     new = write(both.east, both.topic, 700, 6)
-    result = last.window(last.there)
+    result = last.window(last.forward)
     assert result.is_verified and result.copied == len(new)
-    assert flat(both.values(both.west)) == sorted([*crossed, *since, *new])
-    assert all(row.error is None for row in compare_all(last.there, []))
+    assert flat(both.values(both.west)) == sorted([*replicated, *since, *new])
+    assert all(row.error is None for row in compare_all(last.forward, []))
 
 
 def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path) -> None:
-    """Applications never stopped; the next one goes on after what has returned."""
-    both = there_and_back(sides.east, sides.west, tmp_path)
+    """Applications never stopped; the next one resumes after what has returned."""
+    both = forward_and_reverse(sides.east, sides.west, tmp_path)
     everything = write(both.east, both.topic, 0, 10)
-    both.window(both.there)
-    fail_over(without_source(both.there), DISASTER)
+    both.window(both.forward)
+    fail_over(without_source(both.forward), DISASTER)
     everything += write(both.west, both.remote, 100, 8)
     steps.return_step(both.pair, ORDER)
-    both.window(both.back)
+    both.window(both.reverse)
     everything += write(both.west, both.remote, 200, 8)
     undo(both.pair, FailbackOrder(**WHY))
     ends = end_offsets(both.east, both.topic)
-    assert both.window(both.back).copied == 0 and end_offsets(both.east, both.topic) == ends
+    assert both.window(both.reverse).copied == 0 and end_offsets(both.east, both.topic) == ends
     both.fail_back()
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
-    assert all(row.error is None for row in compare_all(both.there, []))
+    assert all(row.error is None for row in compare_all(both.forward, []))
     assert undo(both.pair, FailbackOrder(**WHY)).rows("topics") == [], "there is nothing left to undo"

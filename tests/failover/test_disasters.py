@@ -1,7 +1,7 @@
 """Clusters of three brokers that die, come back with a part of their data, or are cut off and live on, while producers write.
 
-After each: every record that either side has acknowledged is in exactly one place: on the target, on the list of what did not
-cross, or rescued.
+After each: every record that either side has acknowledged is in exactly one place: on the target, on the list of what was not
+replicated, or rescued.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from uuid import uuid4
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.errors import FlowBusy, FlowClosed
+from airmirror.windows.errors import FlowBusy, FlowFrozen
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE
-from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
 from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups, without_source
@@ -51,7 +51,7 @@ def source(tmp_path: Path) -> Iterator[BrokerCluster]:
 
 @dataclass
 class Windows:
-    """Windows one after the other, in a thread, until their source or their claim is gone; ``verified``: how many were that
+    """Windows one after the other, in a thread, until their source or their lease is gone; ``verified``: how many were that
     had something of every partition to copy."""
 
     flow: Mirror
@@ -98,12 +98,12 @@ def in_exactly_one_place(flow: Mirror, plan: FailbackPlan, acknowledged: dict[Pl
     """How many of the acknowledged records are on the target, and on the list; none is in both, or in none."""
     there, here = read_all(flow.source, flow.topic), read_all(flow.target, flow.remote_topic)
     listed = [value for row in plan.partitions for value in at(there, row.partition, row.never.runs)]
-    crossed = [each.value for its in here.values() for each in its]
-    assert len(set(listed)) == len(listed) and len(set(crossed)) == len(crossed), "each once"
-    assert not set(listed) & set(crossed)
+    arrived = [each.value for its in here.values() for each in its]
+    assert len(set(listed)) == len(listed) and len(set(arrived)) == len(arrived), "each once"
+    assert not set(listed) & set(arrived)
     wanted = set(acknowledged.values())
-    assert wanted <= set(listed) | set(crossed), sorted(wanted - set(listed) - set(crossed))[:5]
-    return len(wanted & set(crossed)), len(wanted & set(listed))
+    assert wanted <= set(listed) | set(arrived), sorted(wanted - set(listed) - set(arrived))[:5]
+    return len(wanted & set(arrived)), len(wanted & set(listed))
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ def test_all_brokers_are_killed_in_mid_transaction_while_producers_write(
         made = failed_over(flow, tmp_path)
     assert made.plan.source_error and transactional.acknowledged and plain.acknowledged
     bring_back(source)
-    with pytest.raises(FlowClosed):  # the deployment that comes back with it
+    with pytest.raises(FlowFrozen):  # the deployment that comes back with it
         flow.run()
     acknowledged = plain.acknowledged | transactional.acknowledged
     read_all(source, flow.topic)  # which waits until the transaction that was open has timed out
@@ -136,14 +136,15 @@ def test_all_brokers_are_killed_in_mid_transaction_while_producers_write(
     (into,) = {each.into for each in chosen}
     rescued = {each.value for its in read_all(west, into).values() for each in its}
     assert (after.never, after.rescued) == (0, plan.never) == (0, len(rescued))
-    crossed = {each.value for its in read_all(west, flow.remote_topic).values() for each in its}
-    assert not rescued & crossed and set(acknowledged.values()) <= rescued | crossed
+    arrived = {each.value for its in read_all(west, flow.remote_topic).values() for each in its}
+    assert not rescued & arrived and set(acknowledged.values()) <= rescued | arrived
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_cluster_that_comes_back_without_a_partition(source: BrokerCluster, west: Broker, tmp_path: Path) -> None:
-    """What it had acknowledged there, and what had not crossed, is on the list by its offsets; nobody takes it for copied."""
+    """What it had acknowledged there, and what had not been replicated, is on the list by its offsets; nobody takes it for
+    copied."""
     flow = replicated(source, west, tmp_path)
     running = Windows(flow)
     with writing(source, flow.topic, f"plain-{uuid4().hex[:8]}") as plain, running.running():
@@ -155,18 +156,18 @@ def test_a_cluster_that_comes_back_without_a_partition(source: BrokerCluster, we
         shutil.rmtree(log)
     bring_back(source)
     await_in_sync(source, flow.topic, dict.fromkeys(range(PARTITIONS), 3))
-    crossed = {point.partition: point.verified_end for point in made.plan.partitions}
+    arrived = {point.partition: point.verified_end for point in made.plan.partitions}
     here = {each.value for its in read_all(west, flow.remote_topic).values() for each in its}
     for (partition, offset), value in plain.acknowledged.items():
-        assert (value in here) == (offset < crossed[partition]), "on the target, or on the list of the failover"
+        assert (value in here) == (offset < arrived[partition]), "on the target, or on the list of the failover"
     plan = failback_plan(flow.opened)
     lost, *_ = (row for row in plan.partitions if row.partition == 1)
-    assert lost.problem and lost.lost == crossed[1] and lost.never.records == 0
+    assert lost.problem and lost.lost == arrived[1] and lost.never.records == 0
     for row in plan.partitions:
         its = {value for (partition, offset), value in plain.acknowledged.items() if partition == row.partition}
         listed = set(at(read_all(source, flow.topic), row.partition, row.never.runs))
         assert row.partition == 1 or its <= here | listed
-    produce(source, flow.topic, numbered(40), partition=1)  # at offsets that had crossed
+    produce(source, flow.topic, numbered(40), partition=1)  # at offsets that had been replicated
     _, after = rescue(flow.opened, ORDER)
     assert (after.never, after.rescued) == (0, plan.never + 40)
 
@@ -200,12 +201,12 @@ def test_a_cluster_that_is_cut_off_and_lives_on_is_reported_record_by_record(
     assert since == {value for value in everything if (value or b"").startswith(b"west-")}
     assert set(on_west.acknowledged.values()) <= since and len(since) == plan.since
     ours = set((east_plain.acknowledged | east_transactional.acknowledged).values())
-    crossed = everything - since
-    assert not listed & crossed and ours <= listed | crossed and ours & listed and ours & crossed
+    arrived = everything - since
+    assert not listed & arrived and ours <= listed | arrived and ours & listed and ours & arrived
 
 
 def test_a_failover_that_is_started_twice_at_once_is_done_once(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """From two Airflows: each may take the claim from the other, who ends; in the end it is as if there had been one."""
+    """From two Airflows: each may take the lease from the other, who ends; in the end it is as if there had been one."""
     group = f"g-{uuid4().hex[:8]}"
     flow = with_groups(mirror(east, west, tmp_path), group)
     produce(east, flow.topic, numbered(30), partition=0)
@@ -230,7 +231,7 @@ def test_a_failover_that_is_started_twice_at_once_is_done_once(east: Broker, wes
         if error is not None:
             fail_over(gone[number], DISASTER)  # run again, it finds all done
     last = gone[0]
-    assert owners_now(last).closed.keys() == {WHOLE}
+    assert owners_now(last).frozen.keys() == {WHOLE}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
     assert len(read_all(west, flow.remote_topic)[0]) == 30

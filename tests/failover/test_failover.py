@@ -13,12 +13,12 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
-from airmirror.flows import closing
-from airmirror.flows.closing import owners_now, reopen
+from airmirror.flows import freezing
+from airmirror.flows.freezing import owners_now, unfreeze
 from airmirror.flows.holds import add_holds
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import prepare
-from airmirror.flows.rounds import checkpoints_round
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving
 from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
@@ -27,13 +27,13 @@ from airmirror.runbooks.failover import alone, steps
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.shown import shown_outcome
-from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing
+from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileFreezing
 from airmirror.runbooks.failover.undo import undo, undo_plan
-from airmirror.runbooks.moving import GroupsActive, SegmentWriter
-from airmirror.windows.errors import FlowBusy, FlowClosed
+from airmirror.runbooks.moving import GroupsActive, MappingWriter
+from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.windows.window import WindowOrder, run_window
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE
-from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
 from support.faults import at_the_last_moment
@@ -60,7 +60,7 @@ def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west
     )
     assert made.plan.names == {flow.topic: flow.remote_topic}
     assert flow.assert_equal() == 120
-    with pytest.raises(FlowClosed):
+    with pytest.raises(FlowFrozen):
         flow.run()
     rest = read_with_group(west, group, flow.remote_topic)
     everything = read_all(east, flow.topic)
@@ -84,7 +84,7 @@ def test_a_position_that_a_transaction_holds_is_waited_for(
     assert [row.committed.offset for row in steps.positions(flow.opened, PLANNED)] == [5]
 
 
-def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_source_that_is_not_quiet_is_named_and_nothing_is_frozen(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(10), partition=0)
     with (
@@ -96,7 +96,7 @@ def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker,
         ),
     ):
         fail_over(flow.opened, PLANNED)
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}
 
 
 def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
@@ -109,14 +109,14 @@ def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
     )
     with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
         fail_over(flow.opened, PLANNED)
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}
     monkeypatch.undo()
     more = numbered(3, 11)
     at_the_last_moment(
-        monkeypatch, closing, "commit_change", before=lambda: produce(east, flow.topic, more, partition=0)
+        monkeypatch, freezing, "commit_change", before=lambda: produce(east, flow.topic, more, partition=0)
     )
-    for _ in range(2):  # after the last look: it is closed, and says so, as often as it is done
-        with pytest.raises(WrittenWhileClosing, match=f"{flow.topic}-0"):
+    for _ in range(2):  # after the last look: it is frozen, and says so, as often as it is done
+        with pytest.raises(WrittenWhileFreezing, match=f"{flow.topic}-0"):
             fail_over(flow.opened, PLANNED)
     assert fail_over(flow.opened, replace(DISASTER, anyway=True))[0] == [], "these records stay there"
 
@@ -143,7 +143,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     gone = without_source(elsewhere(flow.opened, tmp_path))
     with pytest.raises(SourceGone):
         fail_over(gone, PLANNED)
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}
     left, moved, seconds = fail_over(gone, DISASTER)
     made = outcome_of(gone, DISASTER, left, moved, seconds)
     assert left == [] and [(each.verified_end, each.committed_end) for each in made.plan.partitions] == [(40, 40)]
@@ -156,7 +156,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     missing, names = told["sections"]["not_known_to_be_replicated"], told["sections"]["names"]
     assert [(each["topic"], each["from_offset"]) for each in missing] == [(flow.topic, 40)]
     assert names == [{"on_the_source": flow.topic, "on_the_target": flow.remote_topic}]
-    with pytest.raises(FlowClosed):  # the source is back, and its own deployment runs
+    with pytest.raises(FlowFrozen):  # the source is back, and its own deployment runs
         flow.run()
     assert {key: len(found) for key, found in read_all(west, flow.remote_topic).items()} == {0: 40}
 
@@ -165,7 +165,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     ("wrong", "first", "reason"),
     [
         ("another digest", 10, "are not as they were copied"),  # as if the target held something else
-        ("no segment record", 20, "offsets 20 to 29 are not accounted for: the segment before ends at 10"),
+        ("no mapping record", 20, "offsets 20 to 29 are not accounted for: the mapping record before ends at 10"),
         ("a hold", 10, "held by ada: wait for the audit"),
     ],
 )
@@ -186,13 +186,13 @@ def test_groups_stay_before_what_is_not_proven(
             WindowOrder(f"w{begin}", slots=lambda: 1, advance=begin == 0),
         )
     commit(east, group, {(flow.topic, 0): 30})
-    checkpoints_round(flow.opened, "checkpoints")
+    emit_checkpoints_if_due(flow.opened, "checkpoints")
     second = flow.opened.ledger.unverified()[0]
     if wrong == "a hold":
         add_holds(flow.opened, flow.topic, [0], reason="wait for the audit", by="ada")
     else:
         value = replace(second, digest=bytes(16)).encode_value() if wrong == "another digest" else None
-        with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
             appender.append([(second.encode_key(), value)])
     gone = without_source(flow.opened)
     left, moved, seconds = fail_over(gone, DISASTER)
@@ -211,10 +211,10 @@ def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
     commit(east, group, {(flow.topic, 0): 40})
     with pytest.raises(GroupsNotExact, match=rf"{group} in {flow.topic}-0 at 40: position beyond the log end"):
         fail_over(flow.opened, PLANNED)
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}
     left, moved, seconds = fail_over(flow.opened, replace(PLANNED, inexact=True))
     assert (
-        WHOLE in owners_now(flow.opened).closed and left == [] and [row.group for row in moved if row.reason] == [group]
+        WHOLE in owners_now(flow.opened).frozen and left == [] and [row.group for row in moved if row.reason] == [group]
     )
     assert not outcome_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
 
@@ -228,9 +228,9 @@ def test_a_source_that_answers_and_can_not_be_drained_is_left_anyway(
     with open_transaction(east, flow.topic, numbered(5), partition=0):
         with pytest.raises(SourceAnswers):
             fail_over(flow.opened, DISASTER)
-        assert owners_now(flow.opened).closed == {}
+        assert owners_now(flow.opened).frozen == {}
         left, _, _ = fail_over(flow.opened, replace(DISASTER, anyway=True))
-    assert left == [] and WHOLE in owners_now(flow.opened).closed
+    assert left == [] and WHOLE in owners_now(flow.opened).frozen
 
 
 def test_checkpoints_that_are_further_than_the_ledger_count(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_checkpoints_that_are_further_than_the_ledger_count(east: Broker, west: 
     old = without_source(flow.opened)
     assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [10]
     commit(east, group, {(flow.topic, 0): 25})
-    checkpoints_round(elsewhere(flow.opened, tmp_path), "checkpoints")
+    emit_checkpoints_if_due(elsewhere(flow.opened, tmp_path), "checkpoints")
     assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [25]
 
 
@@ -258,7 +258,7 @@ def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
     gone = without_source(flow.opened)
     with member(west, group, flow.remote_topic), pytest.raises(GroupsActive, match=group):
         fail_over(gone, DISASTER)
-    assert committed(west, group) == {} and WHOLE in owners_now(gone).closed
+    assert committed(west, group) == {} and WHOLE in owners_now(gone).frozen
     fail_over(gone, DISASTER)
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
@@ -280,12 +280,12 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
         CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has committed 22 since"
     ):
         undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
-    assert WHOLE in owners_now(gone).closed
+    assert WHOLE in owners_now(gone).frozen
     commit(west, group, {(flow.remote_topic, 0): 20})
     assert {each.move.before for each in undo_plan(gone).groups} == {4, -1}
     undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
-    assert owners_now(gone).closed == {} and gone.ledger.of_kind(GroupMove) == []
+    assert owners_now(gone).frozen == {} and gone.ledger.of_kind(GroupMove) == []
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40
 
@@ -299,17 +299,17 @@ def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, wes
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
-    assert WHOLE in owners_now(gone).closed
-    reopen(flow.opened, (), reason="by force", by="ada")
+    assert WHOLE in owners_now(gone).frozen
+    unfreeze(flow.opened, (), reason="by force", by="ada")
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert not flow.run().is_verified
     assert [each.value for each in read_all(west, flow.remote_topic)[0]][30:] == [b"new"] * 3, "written over by nobody"
 
 
-def test_a_window_that_claims_for_an_instant_holds_up_nothing(
+def test_a_window_that_takes_the_lease_for_an_instant_holds_up_nothing(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The deployment at a source that is cut off and lives on: it claims, and only then finds the flow closed."""
+    """The deployment at a source that is cut off and lives on: it takes the lease, and only then finds the flow frozen."""
     group = f"g-{uuid4().hex[:8]}"
     flow = with_groups(mirror(east, west, tmp_path), group)
     produce(east, flow.topic, numbered(30), partition=0)
@@ -347,20 +347,20 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     before = read_all(west, flow.remote_topic)[0]
 
     for module, name in (
-        (closing, "commit_change"),
+        (freezing, "commit_change"),
         (alone, "_write"),
-        (SegmentWriter, "write"),
+        (MappingWriter, "write"),
         (moving, "commit_offsets"),
     ):
         for after in (False, True):
             with killed_at(module, name, after=after):
                 fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
-            assert (WHOLE in owners_now(flow.opened).closed) == (module is not closing or after)
-    first = owners_now(flow.opened).closed[WHOLE]
+            assert (WHOLE in owners_now(flow.opened).frozen) == (module is not freezing or after)
+    first = owners_now(flow.opened).frozen[WHOLE]
     last = without_source(elsewhere(flow.opened, tmp_path))
     left, moved, _ = fail_over(last, DISASTER)
     assert left == [] and [(row.downstream, row.on_target, row.reason) for row in moved] == [(20, 20, "")]
-    assert list(last.ledger.owners().records.values()) == [first], "closed once"
+    assert list(last.ledger.owners().records.values()) == [first], "frozen once"
     assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
     assert last.ledger.verified()[flow.topic, 0].offset == 39
     undo(last, FailoverOrder(reason="a rehearsal", by="ada"))

@@ -19,11 +19,11 @@ GROUP = GroupPoint("billing", "orders", 0, 10, 1_000, "east.orders", 10, True, 0
 
 def found(partition: PartitionPoint = THERE, group: GroupPoint = GROUP, **other: Any) -> dict[str, Finding]:
     given: dict[str, Any] = {"source_error": "", "kinds": {}, "drift": (), "refused": [], "applications": ()}
-    given |= {"has_way_back": True, "now_ms": 1_000} | other
+    given |= {"has_reverse": True, "now_ms": 1_000} | other
     return {each.what: each for each in findings("east->west", partitions=[partition], groups=[group], **given)}
 
 
-def test_nothing_stops_what_has_crossed() -> None:
+def test_nothing_stops_what_has_been_replicated() -> None:
     assert {each.level for each in found().values()} == {"ok"}
 
 

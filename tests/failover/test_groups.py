@@ -10,7 +10,7 @@ import pytest
 
 from airmirror.clusters.protocol.groups import list_every_group
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.positions import held_back
@@ -61,7 +61,7 @@ def test_a_streams_group_is_followed_and_never_made_on_a_target_that_it_would_br
     assert (found[KINDS].level, found[KINDS].evidence) == ("ok", "1 streams")
     with pytest.raises(GroupsNotExact, match="KAFKA-20254"):
         fail_over(flow.opened, PLANNED)
-    assert not owners_now(flow.opened).closed and not committed(west, application) and not kind_on(flow, application)
+    assert not owners_now(flow.opened).frozen and not committed(west, application) and not kind_on(flow, application)
     # Where the source is gone the ledger knows what the group was; a ledger that does not, goes by streams.applications.
     gone = without_source(flow.opened)
     assert {each.reason for each in failover_plan(gone).groups} == {Reason.STREAMS_AHEAD}

@@ -14,14 +14,14 @@ import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
-from airmirror.flows.closing import reopen
+from airmirror.flows.freezing import unfreeze
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.undo import undo
 from airmirror.slot import source as fetching
-from airmirror.windows.errors import FlowClosed
+from airmirror.windows.errors import FlowFrozen
 from airmirror_local.brokers import Broker, start_broker
 from airmirror_local.proxy import start_proxy
 from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups
@@ -82,7 +82,7 @@ def fails_over_in_mid_window(
         come_back()
         with suppress(AirmirrorError):  # it was fenced, or its source was gone
             window.result()
-    crossed = {point.partition: point.verified_end for point in made.plan.partitions}
+    replicated = {point.partition: point.verified_end for point in made.plan.partitions}
     assert left == [] and seconds < BUSY * 60 and all(not row.reason for row in moved) and len(moved) == 2
     rest = read_with_group(flow.target, group, flow.remote_topic)
     plan = failback_plan(flow.opened)
@@ -90,17 +90,17 @@ def fails_over_in_mid_window(
     assert sum(map(len, there.values())) == 1300 + count, "all that was acknowledged"
     for row in plan.partitions:
         records = there[row.partition]
-        before = [each.content for each in records if each.offset < crossed[row.partition]]
-        assert [each.content for each in here[row.partition]] == before, "what crossed is there, once, in order"
+        before = [each.content for each in records if each.offset < replicated[row.partition]]
+        assert [each.content for each in here[row.partition]] == before, "what was replicated is there, once, in order"
         assert [each.content for each in rest[row.partition]] == before[READ:], "groups resume at the very next record"
         assert at(there, row.partition, row.never.runs) == [each.value for each in records[len(before) :]]
         assert not row.since.records and not row.problem and not row.lost
     assert 300 <= plan.never < 300 + count, "it went in mid-window"
-    with pytest.raises(FlowClosed):  # the deployment that comes back with the source
+    with pytest.raises(FlowFrozen):  # the deployment that comes back with the source
         flow.run()
 
 
-def test_the_source_is_cut_off_in_mid_window_and_producers_go_on(
+def test_the_source_is_cut_off_in_mid_window_and_producers_continue(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as proxy:
@@ -121,7 +121,7 @@ def test_the_source_is_cut_off_in_mid_window_and_producers_go_on(
 def test_the_source_is_killed_in_mid_window_and_comes_back(
     west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL; and once it is back, with its data, the flow can be opened again: nobody has written over there."""
+    """SIGKILL; and once it is back, with its data, the flow can be unfrozen: nobody has written over there."""
     source = start_broker(tmp_path, "source")
     try:
         flow = with_groups(mirror(source, west, tmp_path, partitions=2, settings=SETTINGS), f"g-{uuid4().hex[:8]}")
@@ -135,8 +135,8 @@ def test_the_source_is_killed_in_mid_window_and_comes_back(
             count=20_000,
         )
         with pytest.raises(CannotUndo):
-            undo(flow.opened, FailoverOrder(reason="it is back", by="ada"))  # consumers have gone on over there
-        reopen(flow.opened, (), reason="it is back", by="ada")
+            undo(flow.opened, FailoverOrder(reason="it is back", by="ada"))  # consumers have gone further over there
+        unfreeze(flow.opened, (), reason="it is back", by="ada")
         while flow.run(at_once).is_cut:
             pass
         assert flow.assert_equal() == 21_300 and failback_plan(flow.opened).is_equal

@@ -1,4 +1,4 @@
-"""The plan of a failover, with the source there and gone: what has crossed, where groups go on, what is not known."""
+"""The plan of a failover, with the source there and gone: what has been replicated, where groups resume, what is not known."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from airmirror.clusters.admin.description import NewPartitions
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
 from airmirror.flows.measure import measure_window
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened, prepare
-from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
 from airmirror.report.canonical import canonical, parsed
@@ -45,7 +45,7 @@ def windowed(flow: Mirror, group: str = "") -> Opened:
     measure_window(flow.opened, flow.run(), lambda key: True)
     settings = replace(flow.flow.settings, emit_checkpoints_interval_seconds=0, groups=(group or "none",))
     opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
-    checkpoints_round(opened, "checkpoints")
+    emit_checkpoints_if_due(opened, "checkpoints")
     return opened
 
 
@@ -74,7 +74,7 @@ def test_a_drained_source_loses_nothing(
     assert found.pop("there is a reverse flow") == "warn" and set(found.values()) == {"ok"}, plan.findings
 
 
-def test_what_has_not_crossed_is_counted(
+def test_what_has_not_been_replicated_is_counted(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
 ) -> None:
     flow, group = mirror(east, west, tmp_path), topic("group")
@@ -129,7 +129,7 @@ def test_with_the_source_gone_it_says_what_was_last_seen(
 def test_what_has_come_to_the_source_while_a_window_follows_counts(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A topic and a partition that the window does not follow: nothing of them has crossed since their oldest records."""
+    """A topic and a partition that the window does not follow: nothing of them has been replicated since their oldest records."""
     time_is_up, name = ended_by_event(monkeypatch), create_topic(east, topic("orders"))
     flow = mirror(east, west, tmp_path, topic=name, settings=SETTINGS | {"topics": f"{name}.*"})
     produce(east, name, records(30), partition=0)

@@ -11,7 +11,7 @@ import pytest
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
-from ledger.test_ledger import entries, load, segment, verified
+from ledger.test_ledger import entries, load, mapping, verified
 
 FLOW = "a->b"
 
@@ -38,7 +38,7 @@ def stands(ledger: Ledger, *log: object, position: int, end: int, seen_ms: int =
 
 
 def test_where_nothing_is_left_it_is_when_that_was_seen(ledger: Ledger) -> None:
-    assert stands(ledger, segment(0, 10), verified(9), position=10, end=10) == 90_000
+    assert stands(ledger, mapping(0, 10), verified(9), position=10, end=10) == 90_000
 
 
 def test_an_empty_partition_is_complete(ledger: Ledger) -> None:
@@ -46,27 +46,27 @@ def test_an_empty_partition_is_complete(ledger: Ledger) -> None:
 
 
 def test_where_something_is_left_it_is_the_newest_verified_record(ledger: Ledger) -> None:
-    first, second = replace(segment(0, 10), max_timestamp=5_000), replace(segment(10, 20), max_timestamp=7_000)
+    first, second = replace(mapping(0, 10), max_timestamp=5_000), replace(mapping(10, 20), max_timestamp=7_000)
     assert stands(ledger, first, second, verified(9), position=20, end=25) == 5_000
     log = (first, second, verified(9), verified(19))
     assert stands(ledger, *log, position=20, end=25) == 7_000
     # A range without records after it tells nothing newer.
-    empty = replace(segment(20, 22), copied=0, segments=(), max_timestamp=-1)
+    empty = replace(mapping(20, 22), copied=0, ranges=(), max_timestamp=-1)
     assert stands(ledger, *log, empty, verified(21), position=22, end=25) == 7_000
 
 
 def test_what_is_committed_and_not_verified_does_not_count(ledger: Ledger) -> None:
-    first, second = replace(segment(0, 10), max_timestamp=5_000), replace(segment(10, 20), max_timestamp=7_000)
+    first, second = replace(mapping(0, 10), max_timestamp=5_000), replace(mapping(10, 20), max_timestamp=7_000)
     assert stands(ledger, first, second, verified(9), position=20, end=20) == 5_000
     assert stands(ledger, first, second, verified(9), verified(19), position=20, end=20) == 90_000
 
 
 def test_nothing_verified_is_not_known(ledger: Ledger) -> None:
-    assert stands(ledger, segment(0, 10), position=10, end=10) is None
+    assert stands(ledger, mapping(0, 10), position=10, end=10) is None
 
 
 def test_what_the_last_window_could_not_see_is_as_old_as_the_one_before(ledger: Ledger) -> None:
-    log = (segment(0, 10), verified(9))
+    log = (mapping(0, 10), verified(9))
     stands(ledger, *log, position=10, end=10, seen_ms=90_000)
     assert stands(ledger, *log, position=10, end=-1, seen_ms=95_000) == 90_000
     assert stands(ledger, *log, position=10, end=-1, seen_ms=96_000) == 90_000

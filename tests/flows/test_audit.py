@@ -8,7 +8,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotReplicated, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.prepare import prepare
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import TargetDiffers, Unaccounted
@@ -109,7 +109,7 @@ def test_a_difference_is_found_and_both_sides_are_counted(east: Broker, west: Br
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(0, 60))
     assert window(flow, "w1").copied == 60
-    # Another log under the same segments: the target's topic, where the tenth record is another one.
+    # Another log under the same mappings: the target's topic, where the tenth record is another one.
     other = [*records(0, 9), Record(b"another", b"key-9", (), START + 9 * 60_000), *records(10, 50)]
     delete_topic(west, flow.remote_topic)
     create_topic(west, flow.remote_topic)
@@ -128,13 +128,13 @@ def test_a_difference_is_found_and_both_sides_are_counted(east: Broker, west: Br
 
 
 def test_what_is_missing_on_the_target_is_counted(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Ten minutes were not replicated, and of ten the segment record is gone."""
+    """Ten minutes were not replicated, and of ten the mapping record is gone."""
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(0, 60), records_per_batch=5)
     for number, end in enumerate((20, 30, 50)):
         window(flow, f"w{number}", {0: end})
-    second = list(flow.opened.ledger.segments(flow.topic, 0))[1]
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    second = list(flow.opened.ledger.mappings(flow.topic, 0))[1]
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(second.encode_key(), None)])
     found = audited(flow, START, START + HOUR)
     counts = [(bucket.source, bucket.target) for bucket in found.buckets.values()]

@@ -82,7 +82,7 @@ def test_it_is_replicated_once_in_order_and_compared(east: Broker, west: Broker,
     assert not beside(flow).ledger.unverified() and {
         each.offset for each in beside(flow).ledger.verified().values()
     } == {149}
-    # The flow goes on as ever, and nothing of the one is in the other.
+    # The flow continues as ever, and nothing of the one is in the other.
     produce(east, flow.topic, records(180, 10), partition=0)
     assert flow.run().copied == 10 and fill(flow, 0, 4) is None
     assert content(west, history) == {0: records(0, 150), 1: records(0, 150)}
@@ -154,7 +154,7 @@ def test_it_never_shares_a_topic_with_the_flow_itself(east: Broker, west: Broker
     with pytest.raises(BackfillFailed, match="several topics of the source"):
         fill(first, 0, 3)
     assert first.run().copied == 3 and content(west, f"{first.remote_topic}.history") == {0: records(0, 3)}
-    # … after it the topic is refused, and the others go on; also with a ledger that was lost.
+    # … after it the topic is refused, and the others continue; also with a ledger that was lost.
     filled = fill(second, 0, 3)
     assert filled is not None and filled.copied == 150
     produce(east, create_topic(east, f"{second.topic}.history"), records(0, 3))

@@ -43,20 +43,20 @@ def test_ages_fit_every_database(first: int, last: int, foreign_first: int, fore
     account.times(first, last)
     assert account.min_timestamp >= 0
     for begins, ends in ((account.min_timestamp, account.max_timestamp), (foreign_first, foreign_last)):
-        segment: Any = SimpleNamespace(min_timestamp=begins, max_timestamp=ends, time_ms=now, read_ms=now)
-        assert all(-(2**63) <= age < 2**63 for age in _ages(segment).values())
+        mapping: Any = SimpleNamespace(min_timestamp=begins, max_timestamp=ends, time_ms=now, read_ms=now)
+        assert all(-(2**63) <= age < 2**63 for age in _ages(mapping).values())
 
 
 @given(LONGS, LONGS)
 @example(-(2**63), 2**63 - 1)
 def test_lags_of_groups_fit_every_database(first: int, last: int) -> None:
-    """Of segments that others have written, too."""
-    segment: Any = SimpleNamespace(source_start=0, source_end=10, read_ms=1, min_timestamp=first, max_timestamp=last)
+    """Of mappings that others have written, too."""
+    mapping: Any = SimpleNamespace(source_start=0, source_end=10, read_ms=1, min_timestamp=first, max_timestamp=last)
     found: Any = SimpleNamespace(
         group="g", topic="orders", partition=0, committed=SimpleNamespace(offset=0), kind="consumer", found=None,
         source=SimpleNamespace(start=0, end=10),
     )  # fmt: skip
-    (row,) = lags_of("east", [found], {("orders", 0): [segment]}, int(time.time() * 1000))
+    (row,) = lags_of("east", [found], {("orders", 0): [mapping]}, int(time.time() * 1000))
     assert row.lag_ms is None or 0 <= row.lag_ms < 2**63
 
 

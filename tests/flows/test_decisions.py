@@ -13,12 +13,12 @@ from airmirror.flows.decisions import carry_out_reset, waived, write_down
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, consider
 from airmirror.flows.verification import compare_all
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.partitions import TopicPartition
 from airmirror.windows.judging import Judged, no_objection
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, judge_window, run_window
-from airmirror.wire.segments import Action
+from airmirror.wire.mappings import Action
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, assert_mirrored, create_topic, delete_topic, end_offsets, produce, read_all
@@ -56,7 +56,7 @@ def judged(flow: Mirror, window: str) -> Judged:
 
 
 def put_in_place(flow: Mirror, records: dict[int, list[Record]]) -> None:
-    """The remote topic holds other records by now, and the segment records tell of it as if nothing had happened."""
+    """The remote topic holds other records by now, and the mapping records tell of it as if nothing had happened."""
     delete_topic(flow.target, flow.remote_topic)
     create_topic(flow.target, flow.remote_topic, len(records))
     for partition, found in records.items():
@@ -64,8 +64,8 @@ def put_in_place(flow: Mirror, records: dict[int, list[Record]]) -> None:
     with Routes(flow.flow.target, "test") as target:
         target.refresh([flow.remote_topic])
         now = target.topic_ids[flow.remote_topic]
-    last = [replace(record, target_topic_id=now) for record in flow.opened.ledger.last_segments().values()]
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    last = [replace(record, target_topic_id=now) for record in flow.opened.ledger.last_mappings().values()]
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(record.encode_key(), record.encode_value()) for record in last])
     catch_up_ledger(flow.opened)
 

@@ -24,7 +24,7 @@ class Written(Exception):
 
 
 @pytest.mark.parametrize(
-    ("own", "segments", "group", "raised"),
+    ("own", "mappings", "group", "raised"),
     [
         (None, {}, "east-mm2", MirrorMakerBeside),
         (None, {}, "north-mm2", Written),
@@ -33,7 +33,7 @@ class Written(Exception):
     ],
 )
 def test_only_a_first_window_is_refused(
-    own: object, segments: dict[Any, Any], group: str, raised: type[Exception], monkeypatch: pytest.MonkeyPatch
+    own: object, mappings: dict[Any, Any], group: str, raised: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def written(*_: object) -> None:
         raise Written
@@ -52,7 +52,7 @@ def test_only_a_first_window_is_refused(
     monkeypatch.setattr(mirrormaker, "workers", lambda _: [Worker(group, "10.0.0.7", "", None)])
     monkeypatch.setattr(mirrormaker, "open_transactions", lambda _: [])
     configuration = parse(FILE, "file")
-    ledger: Any = SimpleNamespace(owners=Owners, last_segments=lambda: segments)
+    ledger: Any = SimpleNamespace(owners=Owners, last_mappings=lambda: mappings)
     with pytest.raises(raised) as caught:
         prepare.prepare(prepare.Opened(configuration, configuration.flow(), ledger))
     if raised is MirrorMakerBeside:

@@ -1,4 +1,4 @@
-"""The rounds of a window that follows: groups, checkpoints and offset syncs are on the target before it has ended."""
+"""The post-window tasks of a window that follows: groups, checkpoints and offset syncs are on the target before it has ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from airmirror.flows import following
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
+from airmirror.flows.post_window import CHECKPOINTS, GROUP_OFFSETS, OFFSET_SYNCS
 from airmirror.flows.prepare import Opened
-from airmirror.flows.rounds import CHECKPOINTS, GROUP_OFFSETS, OFFSET_SYNCS
 from airmirror.ledger.metrics import SEEN
 from airmirror.ledger.recovery import complete_ms
 from airmirror.offsets.checkpoints import emit_checkpoints
@@ -22,7 +22,7 @@ from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import HeldClaim, claimed
+from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.window import judge_window
@@ -31,10 +31,10 @@ from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.following import SETTINGS, await_copied, await_verified, ended_by_event, follow, numbered, patiently
 from support.groups import await_committed, commit, committed, member
-from support.rounds import checkpoints_on
+from support.post_window import checkpoints_on
 from support.topics import produce, read_all
 
-ROUNDS = SETTINGS | {
+FOLLOWING = SETTINGS | {
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": "0.5",
     "emit.checkpoints.interval.seconds": "1",
@@ -56,12 +56,12 @@ def translated(flow: Mirror, partition: int, position: int) -> int:
     return found
 
 
-def test_groups_go_on_while_a_window_follows_and_never_past_what_is_verified(
+def test_groups_continue_while_a_window_follows_and_never_past_what_is_verified(
     east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event, topic: Callable[[str], str]
 ) -> None:
     """Aborted transactions and markers move offsets apart. The gate holds partition 1 from its eleventh record on."""
     group = topic("billing")
-    flow = mirror(east, west, tmp_path, partitions=2, settings=ROUNDS | {"groups": group})
+    flow = mirror(east, west, tmp_path, partitions=2, settings=FOLLOWING | {"groups": group})
     produce(east, flow.topic, numbered(100), partition=0)
     produce(east, flow.topic, numbered(10), partition=1)
     commit(east, group, {(flow.topic, 0): 40, (flow.topic, 1): 5})
@@ -103,7 +103,7 @@ def test_groups_go_on_while_a_window_follows_and_never_past_what_is_verified(
     assert flow.opened.ledger.verified()[flow.topic, 1].offset == 9
 
 
-def test_a_round_that_fails_is_told_and_the_window_follows_on(
+def test_a_task_that_fails_is_told_and_the_window_follows_on(
     east: Broker,
     west: Broker,
     tmp_path: Path,
@@ -114,7 +114,7 @@ def test_a_round_that_fails_is_told_and_the_window_follows_on(
     """The target can't make the topic of offset syncs; a group's consumer is on the target until it leaves."""
     group = topic("billing")
     wrong = {"groups": group, "offset-syncs.topic.replication.factor": "3"}
-    flow = mirror(east, west, tmp_path, settings=ROUNDS | wrong)
+    flow = mirror(east, west, tmp_path, settings=FOLLOWING | wrong)
     produce(east, flow.topic, numbered(50))
 
     def moved(reason: str) -> None:
@@ -141,19 +141,19 @@ def test_a_round_that_fails_is_told_and_the_window_follows_on(
     assert result.is_verified and flow.assert_equal() == 60
 
 
-def test_under_a_claim_that_is_lost_nothing_is_written(
+def test_under_a_lease_that_is_lost_nothing_is_written(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
 ) -> None:
-    """A window that slept is told so by the segment topic, after its transactional id is its own again (invariant B)."""
+    """A window that slept is told so by the mapping topic, after its transactional id is its own again (invariant B)."""
     group = topic("billing")
-    flow = mirror(east, west, tmp_path, settings=ROUNDS | {"groups": group})
+    flow = mirror(east, west, tmp_path, settings=FOLLOWING | {"groups": group})
     produce(east, flow.topic, numbered(50))
     commit(east, group, {(flow.topic, 0): 20})
     assert flow.run().is_verified
     ledger = flow.opened.ledger
     with Session.open(flow.flow, ledger, "test") as session:
-        with claimed(session, "slept", slots=0) as granted:
-            held = HeldClaim(session, granted.check)
+        with leased(session, "slept", slots=0) as granted:
+            held = HeldLease(session, granted.check)
         for emit in (emit_offset_syncs, emit_checkpoints):
             with pytest.raises(SlotFenced):
                 emit(flow.flow, ledger, window="slept", under=held)
@@ -190,31 +190,31 @@ def test_where_partitions_stand_and_where_the_source_ends_is_noted_meanwhile(
 
 def test_groups_go_first_and_wait_for_no_second_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a judgement has let pass is what they have waited for. A longer interval is kept."""
-    settings = ROUNDS | {"verify.interval.ms": "1000", "sync.group.offsets.interval.seconds": "1"}
+    settings = FOLLOWING | {"verify.interval.ms": "1000", "sync.group.offsets.interval.seconds": "1"}
     flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=settings)
     done = list[str]()
 
-    def note(opened: Opened, name: str, window: str, under: HeldClaim | None = None) -> str:
-        opened.ledger.note_round(name)
+    def note(opened: Opened, name: str, window: str, under: HeldLease | None = None) -> str:
+        opened.ledger.note_begun(name)
         done.append(name)
         return name
 
-    monkeypatch.setattr(following, "do_round", note)
-    rounds = following_of(flow.opened, ALONE, window="w").rounds
+    monkeypatch.setattr(following, "do_task", note)
+    tasks = following_of(flow.opened, ALONE, window="w").tasks
     for verified in (False, False, True, True):
-        rounds(None, verified)  # type: ignore[arg-type]
+        tasks(None, verified)  # type: ignore[arg-type]
     both = [GROUP_OFFSETS, CHECKPOINTS]
     assert done == [*both, *both, OFFSET_SYNCS, *both, OFFSET_SYNCS]
     done.clear()
     flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=settings | {"verify.interval.ms": "999"})
-    rounds = following_of(flow.opened, ALONE, window="w").rounds
+    tasks = following_of(flow.opened, ALONE, window="w").tasks
     for verified in (False, True):
-        rounds(None, verified)  # type: ignore[arg-type]
+        tasks(None, verified)  # type: ignore[arg-type]
     assert done == [*both, OFFSET_SYNCS]
 
 
 def test_what_a_command_does_not_want_is_not_done_meanwhile(tmp_path: Path) -> None:
-    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=ROUNDS)
+    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=FOLLOWING)
     assert following_of(flow.opened, ALONE, window="w").seconds == 0.5
-    assert following_of(flow.opened, ALONE, window="w", rounds=["emit_checkpoints"]).seconds == 1
-    assert following_of(flow.opened, ALONE, window="w", rounds=[]).seconds == float("inf")
+    assert following_of(flow.opened, ALONE, window="w", tasks=["emit_checkpoints"]).seconds == 1
+    assert following_of(flow.opened, ALONE, window="w", tasks=[]).seconds == float("inf")

@@ -16,7 +16,7 @@ from airmirror.on_spark.windows import RunWindow, run_judged
 from airmirror.windows.errors import GateFailed, PartitionHeld, utc
 from airmirror.windows.judging import ENGINE_ALONE
 from airmirror.windows.window import WindowOrder, run_window
-from airmirror.wire.segments import GATE
+from airmirror.wire.mappings import GATE
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, produce

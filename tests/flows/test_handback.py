@@ -1,4 +1,4 @@
-"""The way back to MirrorMaker 2: only what is verified, where its connector finds it."""
+"""The return to MirrorMaker 2: only what is verified, where its connector finds it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     flow, topic = copied(east, west, tmp_path), create_topic(west, f"connect-offsets-{uuid4()}", 5)
     found = [CopiedPosition(flow.topic, 0, 9), CopiedPosition(flow.topic, 2, 19)]
     assert positions(flow.opened) == found
-    written, rounds = write_offsets(flow.opened, HandbackOrder(into=topic))
-    assert written == found and not [each.error for each in rounds if each.error]
+    written, tasks = write_offsets(flow.opened, HandbackOrder(into=topic))
+    assert written == found and not [each.error for each in tasks if each.error]
     with Routes(flow.flow.target, "test") as target:
         target.refresh([topic])
         kept = read_progress(target, flow.flow, topic, NAME)
@@ -49,7 +49,7 @@ def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker
     assert body["offsets"][1] == {"partition": partition, "offset": {"offset": 19}}
     with pytest.raises(OffsetsTopicMissing):
         write_offsets(flow.opened, HandbackOrder(into="no-such-topic"))
-    assert flow.run().is_verified, "the claim is released"
+    assert flow.run().is_verified, "the lease is released"
 
 
 def test_what_is_held_or_not_verified_is_not_handed_back(east: Broker, west: Broker, tmp_path: Path) -> None:

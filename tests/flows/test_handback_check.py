@@ -24,7 +24,7 @@ from support.mirrormaker import numbered
 from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 AT = 100  # the source offset that is handed back
-GOES_ON, YET, GAP, TWICE, STRANGE = (
+RESUMES, YET, GAP, TWICE, STRANGE = (
     HandbackVerdict.RESUMED,
     HandbackVerdict.NOTHING_YET,
     HandbackVerdict.GAP,
@@ -74,7 +74,7 @@ def test_its_first_records_are_told_by_partition(east: Broker, west: Broker, tmp
     checked = check_handback(flow.opened)
     gap = CopyDifference(GAP, (100, 110), (first, first), 10)
     assert found_in(checked) == [
-        (GOES_ON, (100, first), []),
+        (RESUMES, (100, first), []),
         (YET, None, []),
         (HandbackVerdict.NOTHING_NEW, None, []),
         (GAP, (110, first), [gap]),
@@ -88,15 +88,15 @@ def test_its_first_records_are_told_by_partition(east: Broker, west: Broker, tmp
                 CopyDifference(TWICE, (140, 150), (first + 40, first + 50), 10),
             ],
         ),
-        (GOES_ON, (100, first), []),
-        (GOES_ON, (106, first), []),
+        (RESUMES, (100, first), []),
+        (RESUMES, (106, first), []),
         (STRANGE, None, [CopyDifference(STRANGE, (-1, -1), (first, first + 50), 50)]),
     ]
-    assert checked.is_wrong and not checked.goes_on and not checked.running
+    assert checked.is_wrong and not checked.has_resumed and not checked.running
     with Session.open(flow.flow, flow.opened.ledger, "test") as session:
         session.source.refresh([flow.topic])
         session.target.refresh([flow.remote_topic])
-        row = first_records(session, flow.opened.ledger.state().segments[flow.topic, 3], compacted=True)
+        row = first_records(session, flow.opened.ledger.state().mappings[flow.topic, 3], compacted=True)
     assert (row.verdict, row.differences) == (HandbackVerdict.UNKNOWN, (gap,)), "a cleaner may have taken them"
 
 
@@ -117,13 +117,13 @@ def test_one_that_begins_far_away_and_one_that_is_waited_for(
         produce(west, flow.remote_topic, records[partition][begin:], partition=partition)
 
     monkeypatch.setattr(handback_check.time, "sleep", copies)
-    goes_on = (GOES_ON, (100, first), [])
+    resumes = (RESUMES, (100, first), [])
     gap = (GAP, (190, first), [CopyDifference(GAP, (100, 190), (first, first), -1)])
     waited = check_handback(flow.opened, wait=60)
-    assert found_in(waited) == [(YET, None, []), gap, goes_on], "where one is wrong nobody waits any longer"
+    assert found_in(waited) == [(YET, None, []), gap, resumes], "where one is wrong nobody waits any longer"
     produce(west, flow.remote_topic, records[0][:AT], partition=0)
     twice = (TWICE, (0, first), [CopyDifference(TWICE, (0, 1), (first, first + 1), -1)])
-    assert found_in(check_handback(flow.opened)) == [twice, gap, goes_on]
+    assert found_in(check_handback(flow.opened)) == [twice, gap, resumes]
     delete_records(east, flow.topic, 150)
     row = check_handback(flow.opened).partitions[0]
     assert row.verdict is HandbackVerdict.UNKNOWN and row.reason == "the source has deleted offsets 100 to 149 since"

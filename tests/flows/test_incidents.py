@@ -17,10 +17,10 @@ from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment, deployment
 from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks import decide as decide_work
-from airmirror.on_airflow.tasks.decide import Answer, NotNamed, ask, carry_out
+from airmirror.on_airflow.tasks.decide import Answer, NoPartitionsNamed, ask, carry_out
 from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
 from airmirror.windows.window import WindowOrder, run_window
-from airmirror.wire.segments import GATE, Action, Hold
+from airmirror.wire.mappings import GATE, Action, Hold
 from airmirror_local.brokers import Broker
 from flows.test_gates import SUITE
 from support.flows import Mirror, in_this_process, mirror
@@ -95,7 +95,7 @@ def test_only_what_is_held_is_asked_about_and_acted_on(
     assert f"| {flow.topic} | 1 | 0 to 19 | 20 |" in narrowed.body.replace("\\", "")
     assert ask(place, name, [list(healthy)], most=100) is None
     assert (bounded := ask(place, name, None, most=1)) is not None and bounded.about == [list(first)]
-    with pytest.raises(NotNamed, match=r"held.*list of"):
+    with pytest.raises(NoPartitionsNamed, match=r"held.*list of"):
         ask(place, name, [["orders"]], most=100)
     # Whatever is handed over between the two tasks, the healthy partition is left alone.
     answered(place, flow, AGAIN, healthy)

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from airmirror.flows.closing import close, reopen
+from airmirror.flows.freezing import freeze, unfreeze
 from airmirror.flows.maintenance import DAY_MS, prune
 from airmirror.flows.prepare import catch_up_ledger, read_again
 from airmirror_local.brokers import Broker
@@ -15,7 +15,7 @@ from support.hostile import delete_records
 from support.topics import Record, produce
 
 
-def test_old_verified_segments_and_pages_are_forgotten(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_old_verified_mappings_and_pages_are_forgotten(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path, partitions=2)
     pages = tmp_path / "docs"
     name = flow.flow.name.replace("->", ".")
@@ -30,16 +30,16 @@ def test_old_verified_segments_and_pages_are_forgotten(east: Broker, west: Broke
         assert flow.run().is_verified
     produce(east, flow.topic, [Record(b"late-%d" % n, b"k%d" % n) for n in range(50)])
     ledger = flow.opened.ledger
-    assert len(list(ledger.segments(flow.topic, 0))) == 3
+    assert len(list(ledger.mappings(flow.topic, 0))) == 3
     now = int(time.time() * 1000)
-    assert prune(flow.opened, 30, pages, now_ms=now).segments == 0  # nothing is old yet
+    assert prune(flow.opened, 30, pages, now_ms=now).mappings == 0  # nothing is old yet
     assert not (pages / name / "old-site").exists() and not (pages / "audits" / name / "old.html").exists()
     assert (pages / "audits" / name / "new.html").exists()
     later = now + 31 * DAY_MS
     pruned = prune(flow.opened, 30, pages, now_ms=later)
-    assert (pruned.segments, pruned.pages) == (4, 1)  # the newest of each partition stays
-    assert prune(flow.opened, 30, pages, now_ms=later).segments == 0
-    assert [len(list(ledger.segments(flow.topic, number))) for number in (0, 1)] == [1, 1]
+    assert (pruned.mappings, pruned.pages) == (4, 1)  # the newest of each partition stays
+    assert prune(flow.opened, 30, pages, now_ms=later).mappings == 0
+    assert [len(list(ledger.mappings(flow.topic, number))) for number in (0, 1)] == [1, 1]
     before = ledger.contents()
     read_again(flow.opened)
     assert ledger.contents() == before
@@ -66,19 +66,19 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
             WindowOrder(f"w{round}", slots=lambda: 1, advance=False),
         )
     later = int(time.time() * 1000) + 100 * DAY_MS
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 0
     assert len(flow.opened.ledger.unverified()) == 3
 
 
-def test_what_is_closed_is_kept(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Also a topic alone, as a migration closes it, and when the source has deleted its records: it may return."""
+def test_what_is_frozen_is_kept(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Also a topic alone, as a migration freezes it, and when the source has deleted its records: it may return."""
     flow = mirror(east, west, tmp_path)
     for round in range(3):
         produce(east, flow.topic, [Record(b"%d" % round)])
         assert flow.run().is_verified
-    close(flow.opened, [flow.topic], reason="moved", by="ada")
+    freeze(flow.opened, [flow.topic], reason="moved", by="ada")
     delete_records(east, flow.topic, 2)
     later = int(time.time() * 1000) + 100 * DAY_MS
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
-    reopen(flow.opened, [flow.topic], reason="back", by="ada")
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 2
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 0
+    unfreeze(flow.opened, [flow.topic], reason="back", by="ada")
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 2

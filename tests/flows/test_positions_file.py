@@ -134,7 +134,7 @@ def query(cluster: Broker, topic: str, checkpoint: Path, out: Path) -> list[str]
 
 
 @pytest.mark.long
-def test_a_spark_query_goes_on_on_the_other_cluster(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_spark_query_resumes_on_the_other_cluster(east: Broker, west: Broker, tmp_path: Path) -> None:
     """With its checkpoint translated after it was stopped it reads every record once, in its next batches."""
     flow, out = filled(east, west, tmp_path), tmp_path / "out"
     first = query(east, flow.topic, tmp_path / "checkpoint", out)

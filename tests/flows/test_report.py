@@ -11,11 +11,11 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.report import NothingToReport, report_flow
 from airmirror.flows.report_rows import Span, ranges
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.report.canonical import parsed
 from airmirror.report.files import write_evidence
 from airmirror.report.page import embedded_json, page
-from airmirror.wire.segments import Action, Decision, Hold, ResetRecord
+from airmirror.wire.mappings import Action, Decision, Hold, ResetRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit
@@ -31,7 +31,7 @@ def values(count: int) -> list[Record]:
 
 
 def write(flow: Mirror, *records: Hold | Decision | ResetRecord) -> None:
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(record.encode_key(), record.encode_value()) for record in records])
 
 
@@ -45,7 +45,7 @@ def test_counts_are_those_of_what_was_produced(east: Broker, west: Broker, tmp_p
     produce(east, flow.topic, values(7), partition=1, transactional="abort")
     flow.run()
     commit(east, EVIL, {(flow.topic, 0): 20})
-    middle_ms = max(last.time_ms for last in flow.opened.ledger.last_segments().values()) + 1
+    middle_ms = max(last.time_ms for last in flow.opened.ledger.last_mappings().values()) + 1
     produce(east, flow.topic, values(11), partition=0)
     flow.run()
     report = report_flow(flow.opened, ALWAYS)
@@ -130,17 +130,17 @@ def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp
     for _ in range(3):
         produce(east, flow.topic, values(10))
         flow.run()
-    before = list(flow.opened.ledger.segments(flow.topic, 0))
+    before = list(flow.opened.ledger.mappings(flow.topic, 0))
     with flow.opened.ledger._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE segments SET copied = 12 WHERE source_start = 10")
+        connection.exec_driver_sql("UPDATE mappings SET copied = 12 WHERE source_start = 10")
     report = report_flow(flow.opened, ALWAYS)
     assert report.is_good and sum(row["differ"] for row in report.rows("ledger")) == 1
     assert any("ledger differs" in line for line in report.not_known)
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(before[1].encode_key(), None)])
     report = report_flow(flow.opened, ALWAYS)
     assert not report.is_good and report.rows("partitions")[0]["source"] == [[0, 10], [20, 30]]
-    assert "no segment record covers the offsets 10 to 19" in report.rows("partitions")[0]["why"]
+    assert "no mapping record covers the offsets 10 to 19" in report.rows("partitions")[0]["why"]
 
 
 def test_without_reading_back_nothing_is_called_verified(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.flows.report_spot import spot_check
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.report.canonical import canonical
 from airmirror.report.document import Document
 from airmirror_local.brokers import Broker
@@ -113,12 +113,12 @@ def test_a_report_is_checked_against_the_clusters(east: Broker, west: Broker, tm
     delete_records(west, flow.remote_topic, 15)
     (note,) = spot_check(flow.opened, content, "seed").notes
     assert "10 of 10 records are gone" in note
-    first, second, *_ = flow.opened.ledger.segments(flow.topic, 0)
-    topic = segment_topic(flow.flow.source.alias)
+    first, second, *_ = flow.opened.ledger.mappings(flow.topic, 0)
+    topic = mapping_topic(flow.flow.source.alias)
     with Appender(flow.flow.target, topic) as appender:
         appender.append([(second.encode_key(), replace(second, window="another").encode_value())])
     (wrong,) = spot_check(flow.opened, content, "seed").wrong
-    assert "the segment topic has other records" in wrong
+    assert "the mapping topic has other records" in wrong
     with Appender(flow.flow.target, topic) as appender:
         appender.append([(first.encode_key(), None)])
     found = spot_check(flow.opened, content, "seed")

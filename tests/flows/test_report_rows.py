@@ -1,4 +1,4 @@
-"""A flow's report from records of the segment topic alone, without clusters: what is proven, and what is told."""
+"""A flow's report from records of the mapping topic alone, without clusters: what is proven, and what is told."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from airmirror.flows.report_rows import Span, progress, told
 from airmirror.ledger import Ledger
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document
-from airmirror.wire.segments import Hold, SegmentRecord
-from support.ledgers import ORDERS, ORDERS_AGAIN, SEGMENTS, TOPIC_ID, segment, verified, written
+from airmirror.wire.mappings import Hold, MappingRecord
+from support.ledgers import MAPPINGS, ORDERS, ORDERS_AGAIN, TOPIC_ID, mapping, verified, written
 
 FLOW = """\
 clusters = east, west
@@ -31,13 +31,13 @@ NOTHING = Now({}, {}, "", (), ())
 HOLD = Hold(topic="orders", partition=0, offset=0, reason="INC-7", window="", by="ada", time_ms=5)
 
 
-def read_back(start: int, end: int, topic_id: UUID = ORDERS) -> SegmentRecord:
-    """A segment record of which the slot has read the target."""
-    return replace(segment(start, end, topic_id=topic_id), digest=b"d" * 16, read_ms=1, target_epoch=0)
+def read_back(start: int, end: int, topic_id: UUID = ORDERS) -> MappingRecord:
+    """A mapping record of which the slot has read the target."""
+    return replace(mapping(start, end, topic_id=topic_id), digest=b"d" * 16, read_ms=1, target_epoch=0)
 
 
 class Recorded:
-    """A flow whose segment topic has the test's records."""
+    """A flow whose mapping topic has the test's records."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory, self._patch, self._count = directory, monkeypatch, 0
@@ -49,7 +49,7 @@ class Recorded:
         try:
             of_flow = ledger.flow("east->west")
             entries = [written(offset, record) for offset, record in enumerate(records)]
-            of_flow.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
+            of_flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
             configuration = parse(FLOW, "f")
             yield Opened(configuration, configuration.flow(), of_flow)
         finally:
@@ -88,7 +88,7 @@ def test_what_is_proven_is_verified_to_its_end_and_not_held(recorded: Recorded) 
         ((verified(9),), "offsets from 10 on are not verified yet"),
         ((verified(18),), "offsets from 19 on are not verified yet"),
         ((verified(19), HOLD), "held: INC-7"),
-        ((verified(29), read_back(25, 30)), "no segment record covers the offsets 20 to 24"),
+        ((verified(29), read_back(25, 30)), "no mapping record covers the offsets 20 to 24"),
     ):
         bad = recorded.report(*whole, *more)
         (row,) = bad.rows("partitions")
@@ -104,7 +104,7 @@ def test_a_topic_that_was_made_again_is_proven_by_its_own_records_only(recorded:
 
 
 def test_what_is_lost_or_was_not_read_back_is_not_told_as_equal(recorded: Recorded) -> None:
-    lost = replace(read_back(10, 20), copied=8, lost=2, segments=read_back(10, 18).segments)
+    lost = replace(read_back(10, 20), copied=8, lost=2, ranges=read_back(10, 18).ranges)
     said = recorded.report(read_back(0, 10), lost, verified(19))
     assert not said.is_good and said.numbers["offsets lost"] == 2 and said.headline.endswith("; 2 are declared lost.")
     unread = replace(read_back(0, 10), target_epoch=-1)

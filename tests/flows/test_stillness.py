@@ -123,7 +123,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
     for module in (steps, producers):
         monkeypatch.setattr(module, "await_quiet", asked)
-    monkeypatch.setattr(producers, "is_closed", lambda _opened, _move: False)
+    monkeypatch.setattr(producers, "is_frozen", lambda _opened, _move: False)
     flow = a_flow("quiet")
     settings = replace(flow.settings, move_quiet_ms=4321, failover_quiet_ms=1234)
     return Opened(cast(Any, None), replace(flow, settings=settings), cast(Any, None))
@@ -135,8 +135,8 @@ def test_a_planned_failover_waits_for_its_quiet_time(opened: Opened) -> None:
     assert waited.value.args == (1234, 9.0)
 
 
-def test_producers_are_switched_after_the_quiet_time(opened: Opened) -> None:
+def test_producers_are_cut_over_after_the_quiet_time(opened: Opened) -> None:
     move = Move("shop", {"orders": "east.orders"}, (), None)
     with pytest.raises(Asked) as waited:
-        producers.switch_writers(opened, move, replace(ORDER, wait=9.0), lambda phase: None)
+        producers.cut_over_writers(opened, move, replace(ORDER, wait=9.0), lambda phase: None)
     assert waited.value.args == (4321, 9.0)

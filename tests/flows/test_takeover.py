@@ -12,12 +12,12 @@ from airmirror.clusters.admin.client import describe
 from airmirror.clusters.protocol.workers import Worker
 from airmirror.errors import AirmirrorError
 from airmirror.flows.verification import compare_all
-from airmirror.naming import progress_topic, segment_topic
+from airmirror.naming import mapping_topic, progress_topic
 from airmirror.runbooks.takeover.copies import Continued, copies_now, take_over_copies
 from airmirror.topics.sync import apply, look
 from airmirror.windows import mirrormaker
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.handover import CopiesLost, CopiesSkipped, CopiesStrange
+from airmirror.windows.handover import CopiesDiffer, CopiesLost, CopiesSkipped
 from airmirror.windows.mirrormaker import MirrorMakerBeside, dedicated_group
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
@@ -128,7 +128,7 @@ def test_copies_before_the_first_progress(east: Broker, west: Broker, tmp_path: 
     ("ranges", "more", "progress", "error"),
     [
         pytest.param([(100, 120), (130, 150)], [], 149, CopiesSkipped, id="a gap"),
-        pytest.param([(100, 120)], [Record(b"of others")], 119, CopiesStrange, id="another writer"),
+        pytest.param([(100, 120)], [Record(b"of others")], 119, CopiesDiffer, id="another writer"),
         pytest.param([(100, 120)], [], 149, CopiesLost, id="lost on the target"),
         pytest.param([], [], 149, CopiesLost, id="nothing there", marks=pytest.mark.long),
     ],
@@ -163,7 +163,7 @@ def test_a_first_window_does_not_begin_beside_it(
     monkeypatch.setattr(mirrormaker, "workers", lambda _: running)
     with pytest.raises(MirrorMakerBeside, match=r"takeover run --reason '…' --yes.*\n.*10\.0\.0\.7"):
         flow.run()
-    assert not describe(flow.flow.target).topics.keys() & {segment_topic(flow.flow.source.alias)}, "nothing was written"
+    assert not describe(flow.flow.target).topics.keys() & {mapping_topic(flow.flow.source.alias)}, "nothing was written"
     running.clear()
     assert flow.run().copied == 20
     running.append(Worker(dedicated_group(flow.flow), "10.0.0.7", "", None))

@@ -27,7 +27,7 @@ from airmirror_local.processes import Process
 from flows.test_takeover_mirrormaker import (
     SECONDS,
     assert_complete,
-    assert_goes_on,
+    assert_resumes,
     await_more,
     contents,
     producing,
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 def test_a_connector_that_is_exactly_once_with_offsets_of_its_own(
     east: Broker, west: Broker, tmp_path: Path, by: str
 ) -> None:
-    """Its worker is killed in a transaction; handed back, it goes on after what Airmirror has copied, and nothing is twice."""
+    """Its worker is killed in a transaction; handed back, it resumes after what Airmirror has copied, and nothing is twice."""
     with connected(east, west, tmp_path, exactly_once=True) as connector:
         flow = connector.flow(tmp_path)
         name = flow.flow.settings.takeover_connector_name
@@ -59,10 +59,10 @@ def test_a_connector_that_is_exactly_once_with_offsets_of_its_own(
             if by == "REST":
                 asked(f"{connector.url}/offsets", "PATCH", rest_body(flow.opened, positions(flow.opened)))
             else:
-                _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
-                assert not [each.error for each in rounds if each.error]
+                _, tasks = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
+                assert not [each.error for each in tasks if each.error]
             asked(f"{connector.url}/resume", "PUT", {})
-            assert_goes_on(flow)
+            assert_resumes(flow)
             await_more(flow, 200, connector.worker)
             records = sum(map(len, read_all(west, flow.remote_topic, settled=False).values()))
             assert records < sum(end_offsets(west, flow.remote_topic).values()), "its transactions have markers"
@@ -169,7 +169,7 @@ def test_what_strimzi_runs_without_kubernetes(east: Broker, west: Broker, tmp_pa
             asked(f"{urls['MirrorSourceConnector']}/offsets", "PATCH", body)
             for url in urls.values():  # state: running
                 asked(f"{url}/resume", "PUT", {})
-            assert_goes_on(flow)
+            assert_resumes(flow)
             process.kill()
             again += sum(row.again for row in taken_over(flow))
         assert flow.run().is_verified
@@ -261,7 +261,7 @@ def test_both_directions_of_one_process_by_its_own_file(
             produce(flow.source, flow.topic, numbered(50, 300))
         process = start_mirrormaker(file, tmp_path)
         for flow, _ in flows:
-            assert_goes_on(flow)
+            assert_resumes(flow)
         copied(process, 370)
     finally:
         process.kill()

@@ -78,10 +78,10 @@ def assert_complete(flow: Mirror, again: int) -> None:
     assert sum(row.lost for row in compared) == 0
 
 
-def assert_goes_on(flow: Mirror) -> None:
+def assert_resumes(flow: Mirror) -> None:
     """After a hand-back its first record is the very next one, in every partition."""
     checked = check_handback(flow.opened, SECONDS)
-    assert checked.goes_on and checked.running, checked
+    assert checked.has_resumed and checked.running, checked
     assert {row.verdict for row in checked.partitions} == {HandbackVerdict.RESUMED}, checked
 
 
@@ -93,14 +93,14 @@ def contents(records: Sequence[Record]) -> list[object]:
 def test_three_round_trips_of_a_dedicated_one_under_a_running_producer(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
-    """It is killed in mid-stream each time, and goes on by itself at the very next record after what was verified."""
+    """It is killed in mid-stream each time, and resumes by itself at the very next record after what was verified."""
     flow, again, copied = mirror(east, west, tmp_path, partitions=2), 0, 0
     with producing(flow, 2):
         for number in range(3):
             with dedicated(flow, tmp_path) as process:
                 await_more_once_there(flow, process, first=number == 0)
                 if number:
-                    assert_goes_on(flow)
+                    assert_resumes(flow)
                 running = takeover_plan(flow.opened)
                 assert any("mm2" in each for each in running.running), running
                 assert not [str(row.error) for row in running.partitions if row.error]
@@ -145,7 +145,7 @@ def test_one_that_is_exactly_once_and_was_killed_in_its_transaction(east: Broker
 
 @pytest.mark.long
 def test_a_gap_that_it_hid_is_found(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """While it was down the source deleted what it had not copied; it went on after that, and told nobody."""
+    """While it was down the source deleted what it had not copied; it resumed after that, and told nobody."""
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(100))
     with dedicated(flow, tmp_path) as process:
@@ -198,10 +198,10 @@ def test_round_trips_of_a_connector_under_a_running_producer(east: Broker, west:
                 asked(f"{connector.url}/stop", "PUT", {})
                 await_state(connector, "STOPPED")
                 again += sum(row.again for row in taken_over(flow))
-                _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
-                assert not [each.error for each in rounds if each.error]
+                _, tasks = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
+                assert not [each.error for each in tasks if each.error]
                 asked(f"{connector.url}/resume", "PUT", {})
-                assert_goes_on(flow)
+                assert_resumes(flow)
             await_more(flow, 200, connector.worker)
             connector.worker.kill()
             again += sum(row.again for row in taken_over(flow))

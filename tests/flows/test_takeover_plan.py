@@ -67,7 +67,7 @@ def test_a_plan_says_where_it_would_continue_and_which_groups_are_exact(
     assert found.syncs[TopicPartition(flow.topic, 0)].source == 50
     told = json.loads(json.dumps(shown_plan(found).as_dict()))["sections"]
     assert found.progress_ms is not None and told["partitions"][0]["continues_at"] == 70
-    assert end_offsets(west, flow.remote_topic) == before and not flow.opened.ledger.last_segments()
+    assert end_offsets(west, flow.remote_topic) == before and not flow.opened.ledger.last_mappings()
 
 
 def test_a_plan_before_anything_of_the_flow_is_there(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_a_cleaner_may_have_taken_tells_nothing(east: Broker, west: Broker,
 
 
 def test_a_topic_that_was_created_again_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """MirrorMaker 2 goes on at the offset that it had come to, or at the beginning, as if nothing were."""
+    """MirrorMaker 2 resumes at the offset that it had come to, or at the beginning, as if nothing were."""
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(100))
     as_mirrormaker(flow, 100, 99)

@@ -1,4 +1,4 @@
-"""``airmirror verify`` sees records that no segment record covers, on either side, and no false difference."""
+"""``airmirror verify`` sees records that no mapping record covers, on either side, and no false difference."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import ComparedPartition, compare_all
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.judging import no_objection
 from airmirror.windows.window import WindowOrder, judge_window, run_window
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, admin, end_offsets, produce, read_all
@@ -38,9 +38,9 @@ def filled(east: Broker, west: Broker, directory: Path, **more: object) -> Mirro
     return flow
 
 
-def write(flow: Mirror, *records: tuple[SegmentRecord, bool]) -> None:
-    """Put segment records into the segment topic, or (False) delete them."""
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+def write(flow: Mirror, *records: tuple[MappingRecord, bool]) -> None:
+    """Put mapping records into the mapping topic, or (False) delete them."""
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(record.encode_key(), record.encode_value() if kept else None) for record, kept in records])
 
 
@@ -49,20 +49,20 @@ def verified(flow: Mirror) -> ComparedPartition:
     return row
 
 
-def segments(flow: Mirror) -> list[SegmentRecord]:
-    return list(flow.opened.ledger.segments(flow.topic, 0))
+def mappings(flow: Mirror) -> list[MappingRecord]:
+    return list(flow.opened.ledger.mappings(flow.topic, 0))
 
 
 def gap(flow: Mirror) -> None:
-    write(flow, (segments(flow)[1], False))
+    write(flow, (mappings(flow)[1], False))
 
 
 def empty_record(flow: Mirror) -> None:
     """The second record says that nothing was copied, and the target has it all the same."""
-    second = segments(flow)[1]
+    second = mappings(flow)[1]
     write(
         flow,
-        (replace(second, copied=0, aborted=20, segments=(), digest=NO_DIGEST, target_end=second.target_start), True),
+        (replace(second, copied=0, aborted=20, ranges=(), digest=NO_DIGEST, target_end=second.target_start), True),
     )
 
 
@@ -72,14 +72,14 @@ def foreign_at_the_end(flow: Mirror) -> None:
 
 def foreign_between(flow: Mirror) -> None:
     """Where our marker would be: one record of somebody else, and the third window after it."""
-    second = segments(flow)[1]
-    run = replace(second.segments[0], count=19)
-    write(flow, (replace(second, copied=19, aborted=1, segments=(run,), target_end=run.target_end), True))
+    second = mappings(flow)[1]
+    run = replace(second.ranges[0], count=19)
+    write(flow, (replace(second, copied=19, aborted=1, ranges=(run,), target_end=run.target_end), True))
 
 
 def tail_is_lost(flow: Mirror) -> None:
-    """An unclean election of the segment topic has taken the newest record; progress is past it."""
-    write(flow, (segments(flow)[2], False))
+    """An unclean election of the mapping topic has taken the newest record; progress is past it."""
+    write(flow, (mappings(flow)[2], False))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def tail_is_lost(flow: Mirror) -> None:
         pytest.param(tail_is_lost, {("Unaccounted", 40, 59), ("ForeignRecords", 42, 61)}, marks=pytest.mark.long),
     ],
 )
-def test_what_no_segment_record_covers_is_found(
+def test_what_no_mapping_record_covers_is_found(
     damage: Callable[[Mirror], None], expected: set[tuple[str, int, int]], east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     flow = filled(east, west, tmp_path)
@@ -144,7 +144,7 @@ def test_a_gap_right_after_what_is_verified_is_not_passed(east: Broker, west: Br
         not_judged(flow, window)
     write(flow, (flow.opened.ledger.unverified()[0], False))
     (error,) = judged(flow)
-    assert "offsets 40 to 59 are not accounted for: the segment before ends at 20" in str(error)
+    assert "offsets 40 to 59 are not accounted for: the mapping record before ends at 20" in str(error)
     assert flow.opened.ledger.verified()[flow.topic, 0].offset == 19
 
 
@@ -178,10 +178,10 @@ def test_retention_before_the_gate_is_no_difference(east: Broker, west: Broker, 
 
 
 def test_what_the_target_lacks_above_its_start_is_a_difference(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """A topic that is not compacted: the segment record maps one more than the target holds."""
+    """A topic that is not compacted: the mapping record maps one more than the target holds."""
     flow = filled(east, west, tmp_path)
-    second = segments(flow)[1]
-    run = replace(second.segments[0], target_first=second.segments[0].target_first + 1)  # ends at our marker
-    write(flow, (replace(second, segments=(run,), target_end=run.target_end), True))
+    second = mappings(flow)[1]
+    run = replace(second.ranges[0], target_first=second.ranges[0].target_first + 1)  # ends at our marker
+    write(flow, (replace(second, ranges=(run,), target_end=run.target_end), True))
     assert any(isinstance(error, (TargetDiffers, ForeignRecords)) for error in verified(flow).errors)
     assert end_offsets(west, flow.remote_topic) == {0: 63}

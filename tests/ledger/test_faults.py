@@ -1,4 +1,4 @@
-"""A ledger that is locked, gone or down in mid-window: the window's data is safe, and the next window goes on."""
+"""A ledger that is locked, gone or down in mid-window: the window's data is safe, and the next window resumes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_postgresql_goes_down_and_comes_back(
 ) -> None:
     url, control = server
     flow = opened_again(filled(east, west, tmp_path), url)
-    assert flow.opened.ledger.contents()["segments"] == []
+    assert flow.opened.ledger.contents()["mappings"] == []
 
     def down(slots: Sequence[Slot]) -> list[SlotResult]:
         results = in_this_process(slots)

@@ -1,4 +1,4 @@
-"""The ledger's tables for consumer groups: segments by position, checkpoints, and each group's outcome."""
+"""The ledger's tables for consumer groups: mappings by position, checkpoints, and each group's outcome."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.groups import ReadAgain
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.mirrormaker import OffsetSync
-from airmirror.wire.segments import Segment, SegmentRecord
 from support.examples import share
-from support.ledgers import ORDERS, ORDERS_AGAIN, SEGMENTS, TOPIC_ID, segment, written
+from support.ledgers import MAPPINGS, ORDERS, ORDERS_AGAIN, TOPIC_ID, mapping, written
 
 CHECKPOINTS, SYNCS = "east.checkpoints.internal", "mm2-offset-syncs.west.internal"
 
 
-def records(seed: int) -> list[SegmentRecord]:
-    """Segment records of several partitions and of two topics of one name; some copied nothing, some end in a gap."""
+def records(seed: int) -> list[MappingRecord]:
+    """Mapping records of several partitions and of two topics of one name; some copied nothing, some end in a gap."""
     chance = random.Random(seed)
     found = []
     for topic, partition, topic_id in [
@@ -33,51 +33,51 @@ def records(seed: int) -> list[SegmentRecord]:
     ]:
         source, target = chance.randrange(5), 0
         for _ in range(12):
-            whole = segment(source, source + chance.randrange(1, 9), topic, partition, topic_id=topic_id)
+            whole = mapping(source, source + chance.randrange(1, 9), topic, partition, topic_id=topic_id)
             count = chance.randrange(whole.source_end - source + 1)
-            runs = (Segment(source, target, count),) if count else ()
+            runs = (MappedRange(source, target, count),) if count else ()
             target_end = target + count if count else 0
             fields = whole.__dict__ | {
-                "segments": runs,
+                "ranges": runs,
                 "copied": count,
                 "target_start": target,
                 "target_end": target_end,
             }
-            found.append(SegmentRecord(**fields))
+            found.append(MappingRecord(**fields))
             source, target = whole.source_end, target + count + (count > 0)
     return found
 
 
-def test_segments_are_found_by_position_on_either_side(ledger_url: str) -> None:
+def test_mappings_are_found_by_position_on_either_side(ledger_url: str) -> None:
     everything = records(7)
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
         entries = [written(number, record) for number, record in enumerate(everything)]
-        flow.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
-        ledger.flow("other->west").load_segments(SEGMENTS, TOPIC_ID, entries[:3], {0: 3})
+        flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
+        ledger.flow("other->west").load_mappings(MAPPINGS, TOPIC_ID, entries[:3], {0: 3})
         partitions = sorted({(r.topic, r.partition, r.source_topic_id) for r in everything})
         asked = [(*partition, at) for partition in partitions for at in range(0, 70)]
         for side in ("source", "target"):
 
-            def end(record: SegmentRecord, side: str = side) -> int:
-                return record.segments[-1].source_end if side == "source" else record.target_end
+            def end(record: MappingRecord, side: str = side) -> int:
+                return record.ranges[-1].source_end if side == "source" else record.target_end
 
             for position in [*random.Random(side).sample(asked, share(100)), (*partitions[0], 10**15)]:
                 of_partition = [r for r in everything if (r.topic, r.partition, r.source_topic_id) == position[:3]]
-                past = [r for r in of_partition if r.segments and end(r) > position[3]]
-                assert flow.segments_at([position], side) == past[:1]
-                copied_before = [r for r in of_partition if r.segments and end(r) <= position[3]]
+                past = [r for r in of_partition if r.ranges and end(r) > position[3]]
+                assert flow.mappings_at([position], side) == past[:1]
+                copied_before = [r for r in of_partition if r.ranges and end(r) <= position[3]]
                 first = of_partition.index(copied_before[-1]) if copied_before else 0
                 last = of_partition.index(past[0]) if past else len(of_partition) - 1
-                assert flow.segments_around([position], side) == of_partition[first : last + 1]
-            together = {record.encode_key() for record in flow.segments_at(asked, side)}  # type: ignore[arg-type]
-            assert together == {record.encode_key() for record in everything if record.segments}
-            around = flow.segments_around(asked, side)  # type: ignore[arg-type]
+                assert flow.mappings_around([position], side) == of_partition[first : last + 1]
+            together = {record.encode_key() for record in flow.mappings_at(asked, side)}  # type: ignore[arg-type]
+            assert together == {record.encode_key() for record in everything if record.ranges}
+            around = flow.mappings_around(asked, side)  # type: ignore[arg-type]
             assert around == sorted(everything, key=lambda r: (r.topic, r.partition, r.source_start))
         firsts = [next(r for r in everything if (r.topic, r.partition, r.source_topic_id) == p) for p in partitions]
-        assert sorted(flow.first_segments(partitions), key=str) == sorted(firsts, key=str)
-        assert flow.first_segments([("orders", 7, ORDERS)]) == []
-        assert flow.segments_at([], "source") == [] == flow.segments_around([], "source")
+        assert sorted(flow.first_mappings(partitions), key=str) == sorted(firsts, key=str)
+        assert flow.first_mappings([("orders", 7, ORDERS)]) == []
+        assert flow.mappings_at([], "source") == [] == flow.mappings_around([], "source")
 
 
 def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_url: str) -> None:
@@ -92,11 +92,11 @@ def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_ur
         flow = ledger.flow("east->west")
         flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, entries, {0: 4})
         assert flow.checkpoints() == {first.key: moved, other.key: other} and flow.malformed == 1
-        flow.load_segments(SEGMENTS, TOPIC_ID, [written(0, segment(0, 9))], {0: 1})
+        flow.load_mappings(MAPPINGS, TOPIC_ID, [written(0, mapping(0, 9))], {0: 1})
         flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, [Entry(0, 4, 0, other.encode_key(), None)], {0: 5})
         assert flow.checkpoints() == {first.key: moved}
         assert flow.scanned(CHECKPOINTS, UUID(int=77)) == {} and flow.checkpoints() == {}
-        assert len(list(flow.segments("orders", 0))) == 1  # the segments are another topic's
+        assert len(list(flow.mappings("orders", 0))) == 1  # the mappings are another topic's
 
 
 def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
@@ -117,7 +117,7 @@ def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
         assert len(flow.checkpoints()) == 1
 
 
-def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
+def test_what_a_task_did_replaces_what_the_last_did(ledger_url: str) -> None:
     row = GroupOffset(
         group="g",
         topic="orders",
@@ -153,11 +153,11 @@ def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
         flow.note_group_offsets([refused])
         assert flow.group_offsets() == [refused]
         assert ledger.flow("east->north").group_offsets() == []
-        assert flow.last_round("emit_checkpoints") is None
-        flow.note_round("emit_checkpoints")
-        flow.note_round("emit_checkpoints")
-        assert flow.last_round("emit_checkpoints") is not None
-        assert flow.contents().keys().isdisjoint({"group_offsets", "rounds"})
+        assert flow.last_begun("emit_checkpoints") is None
+        flow.note_begun("emit_checkpoints")
+        flow.note_begun("emit_checkpoints")
+        assert flow.last_begun("emit_checkpoints") is not None
+        assert flow.contents().keys().isdisjoint({"group_offsets", "post_window_tasks"})
         flow.forget()
         assert flow.group_offsets() == []
 

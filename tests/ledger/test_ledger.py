@@ -19,27 +19,27 @@ from airmirror.flows.prepare import Opened, read_again
 from airmirror.ledger import FlowLedger, Ledger, LedgerUnavailable
 from airmirror.ledger.database import connect, reading
 from airmirror.partitions import Entry
-from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import (
-    Claim,
-    ClaimEvent,
+from airmirror.wire.mappings import (
     FlowIdentity,
     Hold,
+    Lease,
+    LeaseEvent,
     Tombstone,
     decode,
 )
+from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.examples import examples
 from support.flows import mirror
-from support.ledgers import ORDERS, OTHER_TOPIC_ID, PROGRESS, SEGMENTS, TOPIC_ID, segment, verified
+from support.ledgers import MAPPINGS, ORDERS, OTHER_TOPIC_ID, PROGRESS, TOPIC_ID, mapping, verified
 from support.servers import PASSWORD
 from support.topics import Record, produce
 
-TOPIC, ID, OTHER = SEGMENTS, TOPIC_ID, OTHER_TOPIC_ID
+TOPIC, ID, OTHER = MAPPINGS, TOPIC_ID, OTHER_TOPIC_ID
 
 
 def entries(*records: object, start: int = 0) -> list[Entry]:
-    """Records of the segment topic at consecutive offsets; a (record, None) is its tombstone."""
+    """Records of the mapping topic at consecutive offsets; a (record, None) is its tombstone."""
     found = []
     for offset, record in enumerate(records, start=start):
         if isinstance(record, bytes):
@@ -52,22 +52,22 @@ def entries(*records: object, start: int = 0) -> list[Entry]:
 
 
 def load(ledger: FlowLedger, given: Sequence[Entry], topic_id: UUID = ID) -> None:
-    ledger.load_segments(TOPIC, topic_id, given, {0: given[-1].offset + 1} if given else {})
+    ledger.load_mappings(TOPIC, topic_id, given, {0: given[-1].offset + 1} if given else {})
 
 
 STREAM = entries(
-    Claim(window="w1", event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
-    segment(0, 10),
-    segment(0, 4, partition=1),
+    Lease(window="w1", event=LeaseEvent.TAKEN, owner="me", time_ms=1, duration_ms=30_000, slots=2),
+    mapping(0, 10),
+    mapping(0, 4, partition=1),
     b"\x63malformed",
     verified(9),
     Hold(topic="orders", partition=1, offset=0, reason="why", window="w1", by="gate", time_ms=5),
-    Claim(window="w1", event=ClaimEvent.RELEASED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
-    segment(10, 30, window="w2"),
+    Lease(window="w1", event=LeaseEvent.RELEASED, owner="me", time_ms=1, duration_ms=30_000, slots=2),
+    mapping(10, 30, window="w2"),
     (Hold(topic="orders", partition=1, offset=0, reason="why", window="w1", by="gate", time_ms=5), None),
     FlowIdentity("east", "west", "a", "b", 1),
-    segment(0, 5, "päyments.ß", window="w2"),
-    (segment(0, 10), None),
+    mapping(0, 5, "päyments.ß", window="w2"),
+    (mapping(0, 10), None),
     verified(3, partition=1),
 )
 
@@ -83,13 +83,13 @@ def test_what_is_loaded_can_be_asked(ledger_url: str) -> None:
         load(ledger, STREAM)
         assert ledger.malformed == 1
         assert ledger.scanned(TOPIC, ID) == {0: len(STREAM)}
-        assert [claim.event for _, _, claim in ledger.claims()] == [ClaimEvent.RELEASED]
+        assert [lease.event for _, _, lease in ledger.leases()] == [LeaseEvent.RELEASED]
         assert {key: record.offset for key, record in ledger.verified().items()} == {("orders", 0): 9, ("orders", 1): 3}
         assert ledger.holds() == {}
         assert ledger.identity() == FlowIdentity("east", "west", "a", "b", 1)
-        assert [record.source_start for record in ledger.segments("orders", 0)] == [10]  # the first one was pruned
-        assert list(ledger.segments("orders", 0, ORDERS, 0, 10)) == []
-        assert {key: record.source_end for key, record in ledger.last_segments().items()} == {
+        assert [record.source_start for record in ledger.mappings("orders", 0)] == [10]  # the first one was pruned
+        assert list(ledger.mappings("orders", 0, ORDERS, 0, 10)) == []
+        assert {key: record.source_end for key, record in ledger.last_mappings().items()} == {
             ("orders", 0): 30,
             ("orders", 1): 4,
             ("päyments.ß", 0): 5,
@@ -126,11 +126,11 @@ def _without_flow(ledger: FlowLedger) -> dict[str, list[tuple[object, ...]]]:
 def test_what_may_be_forgotten_lies_before_all_that_is_kept(ledger_url: str) -> None:
     """The clock of the executor that committed the second one was two hours behind."""
     times = {0: 10_000, 100: 2_800, 200: 10_100, 300: 2_000}
-    orders = [replace(segment(start, start + 100), time_ms=at) for start, at in times.items()]
+    orders = [replace(mapping(start, start + 100), time_ms=at) for start, at in times.items()]
     before = [
-        replace(segment(start, start + 10, topic_id=OTHER), time_ms=at) for start, at in ((0, 1), (10, 9_000), (20, 2))
+        replace(mapping(start, start + 10, topic_id=OTHER), time_ms=at) for start, at in ((0, 1), (10, 9_000), (20, 2))
     ]
-    late = [replace(segment(start, start + 10, partition=1), time_ms=1) for start in (0, 10, 20)]
+    late = [replace(mapping(start, start + 10, partition=1), time_ms=1) for start in (0, 10, 20)]
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
         load(flow, entries(*before, *orders, verified(399), *late, verified(9, partition=1)))
@@ -151,7 +151,7 @@ def test_what_may_be_forgotten_lies_before_all_that_is_kept(ledger_url: str) -> 
             *of_late,
         ]
         assert prunable(99_999)[-2:] == [(0, ORDERS, 200), *of_late]
-        assert flow.prunable(99_999, ["orders"]) == [], "a topic that is closed may return"
+        assert flow.prunable(99_999, ["orders"]) == [], "a topic that is frozen may return"
 
 
 def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
@@ -177,17 +177,17 @@ def test_a_topic_that_was_made_anew_begins_empty(ledger_url: str) -> None:
         load(ledger, STREAM)
         ledger.load_progress(PROGRESS, ID, [], {0: 1}, cluster="east")
         assert ledger.scanned(TOPIC, OTHER) == {}
-        assert ledger.last_segments() == {} and ledger.claims() == [] and list(ledger.segments("orders", 0)) == []
+        assert ledger.last_mappings() == {} and ledger.leases() == [] and list(ledger.mappings("orders", 0)) == []
         assert ledger.scanned(PROGRESS, ID) == {0: 1}
 
 
 def test_flows_in_one_database_are_apart(ledger_url: str) -> None:
     with opened(ledger_url) as ledger, opened(ledger_url, "north->west") as other:
         load(ledger, STREAM)
-        load(other, entries(segment(0, 3)))
+        load(other, entries(mapping(0, 3)))
         ledger.forget()
         assert ledger.contents() == {name: [] for name in ledger.contents()}
-        assert [record.source_end for record in other.segments("orders", 0)] == [3]
+        assert [record.source_end for record in other.mappings("orders", 0)] == [3]
 
 
 def test_loads_at_once_are_no_harm(ledger_url: str) -> None:

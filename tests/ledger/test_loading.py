@@ -20,19 +20,19 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
+from airmirror.wire.mappings import FlowIdentity, Hold, Lease, LeaseEvent, MappingRecord, ResetRecord
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, ResetRecord, SegmentRecord
 from support.examples import examples
 from support.ledgers import (
+    MAPPINGS,
     ORDERS,
     ORDERS_AGAIN,
     OTHER_TOPIC_ID,
     PROGRESS,
-    SEGMENTS,
     TOPIC_ID,
     compacted,
     deleted,
-    segment,
+    mapping,
     verified,
     written,
 )
@@ -51,7 +51,7 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 def load(flow: FlowLedger, entries: list[Entry], since: int | None = None) -> None:
     """``since``: the offset that the entries were read from, where gaps are to be refused."""
     read_from = None if since is None else {0: since}
-    flow.load_segments(SEGMENTS, TOPIC_ID, entries, {0: entries[-1].offset + 1} if entries else {}, read_from)
+    flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: entries[-1].offset + 1} if entries else {}, read_from)
 
 
 def contents(flow: FlowLedger, *without: str) -> Contents:
@@ -61,15 +61,15 @@ def contents(flow: FlowLedger, *without: str) -> Contents:
 
 # Few keys, so that they are met again: replaced, deleted, written after that.
 topics = st.sampled_from(["orders", "_päyments.ß-1"])
-segments = st.builds(
-    lambda start, length, topic_id: segment(start, start + length, topic_id=topic_id),
+mappings = st.builds(
+    lambda start, length, topic_id: mapping(start, start + length, topic_id=topic_id),
     st.sampled_from([0, 5]),
     st.sampled_from([0, 5]),
     st.sampled_from([ORDERS, ORDERS_AGAIN]),
 )
 records = st.one_of(
-    segments,
-    segments,
+    mappings,
+    mappings,
     st.builds(verified, st.integers(0, 12), topics),
     st.builds(
         lambda topic, offset: Hold(
@@ -79,9 +79,9 @@ records = st.one_of(
         st.integers(0, 9),
     ),
     st.builds(
-        lambda window, event: Claim(window=window, event=event, owner="me", time_ms=1, lease_ms=30_000, slots=2),
+        lambda window, event: Lease(window=window, event=event, owner="me", time_ms=1, duration_ms=30_000, slots=2),
         topics,
-        st.sampled_from(ClaimEvent),
+        st.sampled_from(LeaseEvent),
     ),
     st.just(FlowIdentity("east", "west", "a", "b", 1)),
 )
@@ -116,32 +116,32 @@ def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
 def test_a_number_that_no_database_keeps_is_an_error_for_good(ledger: Ledger) -> None:
     found, entry = ledger.flow("east->west"), written(0, FlowIdentity("east", "west", "id-east", "id-west", 0))
     with pytest.raises(ValueNotKept) as caught:
-        found.load_segments(SEGMENTS, TOPIC_ID, [replace(entry, timestamp=-(2**80))], {0: 1}, {0: 0})
-    assert not caught.value.transient and found.scanned(SEGMENTS, TOPIC_ID) == {}
+        found.load_mappings(MAPPINGS, TOPIC_ID, [replace(entry, timestamp=-(2**80))], {0: 1}, {0: 0})
+    assert not caught.value.transient and found.scanned(MAPPINGS, TOPIC_ID) == {}
 
 
 def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     log = [
-        segment(0, 10),
-        segment(10, 20),
+        mapping(0, 10),
+        mapping(10, 20),
         verified(9),  # one of two
-        segment(0, 10, partition=1),
+        mapping(0, 10, partition=1),
         verified(9, partition=1),  # all
-        segment(0, 10, partition=2),
+        mapping(0, 10, partition=2),
         verified(4, partition=2),  # a part of one
-        segment(0, 10, partition=3),  # nothing
-        segment(0, 0, partition=4),  # nothing, and there was no record yet
-        segment(0, 0, partition=5),
+        mapping(0, 10, partition=3),  # nothing
+        mapping(0, 0, partition=4),  # nothing, and there was no record yet
+        mapping(0, 0, partition=5),
         verified(-1, partition=5),
-        segment(0, 10, partition=6),
+        mapping(0, 10, partition=6),
         verified(9, partition=6),
-        segment(0, 5, partition=6, topic_id=ORDERS_AGAIN),
-        segment(0, 10, partition=7),
-        segment(0, 5, partition=7, topic_id=ORDERS_AGAIN),
+        mapping(0, 5, partition=6, topic_id=ORDERS_AGAIN),
+        mapping(0, 10, partition=7),
+        mapping(0, 5, partition=7, topic_id=ORDERS_AGAIN),
         verified(4, partition=7, topic_id=ORDERS_AGAIN),
-        segment(0, 10, "Zebra"),
-        segment(0, 10, "_a"),  # in Python's order, whatever the database's collation
+        mapping(0, 10, "Zebra"),
+        mapping(0, 10, "_a"),  # in Python's order, whatever the database's collation
     ]
     load(flow, [written(offset, record) for offset, record in enumerate(log)])
     assert [(found.topic, found.partition, found.source_start, found.source_end) for found in flow.unverified()] == [
@@ -159,88 +159,88 @@ def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> 
 
 def test_a_window_of_hours_is_read_some_commits_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     flow, most = ledger.flow("east->west"), [0]
-    load(flow, [written(offset, segment(offset, offset + 1)) for offset in range(500)])
+    load(flow, [written(offset, mapping(offset, offset + 1)) for offset in range(500)])
     monkeypatch.setattr(queries, "READ_AT_ONCE", 50)
-    made, kept = queries._segment, weakref.WeakSet[SegmentRecord]()
+    made, kept = queries._mapping, weakref.WeakSet[MappingRecord]()
 
-    def noted(row: object) -> SegmentRecord:
+    def noted(row: object) -> MappingRecord:
         kept.add(record := made(row))
         return record
 
-    monkeypatch.setattr(queries, "_segment", noted)
+    monkeypatch.setattr(queries, "_mapping", noted)
     rows = committed(_most(flow.of_window("w1"), kept, most))
     assert rows[TopicPartition("orders", 0)].copied == 500 and most[0] < 10
 
 
 def _most(
-    records: Iterator[SegmentRecord], kept: weakref.WeakSet[SegmentRecord], most: list[int]
-) -> Iterator[SegmentRecord]:
+    records: Iterator[MappingRecord], kept: weakref.WeakSet[MappingRecord], most: list[int]
+) -> Iterator[MappingRecord]:
     for record in records:
         most[0] = max(most[0], len(kept))
         yield record
 
 
-def test_segments_of_a_range(ledger: Ledger) -> None:
+def test_mappings_of_a_range(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
-    log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(20, 35), segment(0, 99, topic_id=ORDERS_AGAIN)]
+    log = [mapping(0, 10), mapping(10, 20), mapping(20, 20), mapping(20, 35), mapping(0, 99, topic_id=ORDERS_AGAIN)]
     load(flow, [written(offset, record) for offset, record in enumerate(log)])
 
     def found(start: int, end: int | None) -> list[int]:
-        return [record.source_start for record in flow.segments("orders", 0, log[0].source_topic_id, start, end)]
+        return [record.source_start for record in flow.mappings("orders", 0, log[0].source_topic_id, start, end)]
 
     assert found(0, None) == [0, 10, 20]
     assert found(9, 10) == [0] and found(10, 11) == [10] and found(9, 11) == [0, 10]
     assert found(34, None) == [20] and found(35, None) == [] and found(0, 0) == []
-    assert len(list(flow.segments("orders", 0))) == 4 and list(flow.segments("orders", 1)) == []
+    assert len(list(flow.mappings("orders", 0))) == 4 and list(flow.mappings("orders", 1)) == []
 
 
-def test_segments_are_pruned_by_their_tombstones(ledger: Ledger) -> None:
+def test_mappings_are_pruned_by_their_tombstones(ledger: Ledger) -> None:
     """What the source no longer holds: below offset 20, and everything of the topic that was there before."""
     flow = ledger.flow("east->west")
-    before = [segment(start, start + 10, topic_id=ORDERS_AGAIN) for start in range(0, 30, 10)]
-    now = [segment(start, start + 10, window=f"w{start}") for start in range(0, 50, 10)]
-    other = [segment(0, 10, partition=1)]
+    before = [mapping(start, start + 10, topic_id=ORDERS_AGAIN) for start in range(0, 30, 10)]
+    now = [mapping(start, start + 10, window=f"w{start}") for start in range(0, 50, 10)]
+    other = [mapping(0, 10, partition=1)]
     load(flow, [written(offset, record) for offset, record in enumerate((*before, *now, *other))])
     load(flow, [deleted(100 + offset, record) for offset, record in enumerate((*before, *now[:2]))])
-    assert list(flow.segments("orders", 0)) == now[2:] and list(flow.segments("orders", 1)) == other
+    assert list(flow.mappings("orders", 0)) == now[2:] and list(flow.mappings("orders", 1)) == other
     assert list(flow.of_window("w0")) == [] and list(flow.of_window("w20")) == [now[2]]
     assert [row.window for row in flow.windows()] == ["w40", "w30", "w20", "w1"]
-    assert flow.last_segments() == {("orders", 0): now[4], ("orders", 1): other[0]}
+    assert flow.last_mappings() == {("orders", 0): now[4], ("orders", 1): other[0]}
     load(flow, [deleted(200, now[4])])  # the newest: the one before it takes its place, as after a rebuild
-    assert flow.last_segments()[("orders", 0)] == now[3]
+    assert flow.last_mappings()[("orders", 0)] == now[3]
     load(flow, [deleted(201, now[3]), deleted(202, now[2]), deleted(203, now[2])])
-    assert flow.last_segments() == {("orders", 1): other[0]}
+    assert flow.last_mappings() == {("orders", 1): other[0]}
 
 
-def test_the_newest_segment_is_that_of_the_largest_end(ledger: Ledger) -> None:
+def test_the_newest_mapping_is_that_of_the_largest_end(ledger: Ledger) -> None:
     """Not the last in the log: what counts as lost is written again without its position, whatever comes after it."""
     flow = ledger.flow("east->west")
-    log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(0, 10, window="again")]
+    log = [mapping(0, 10), mapping(10, 20), mapping(20, 20), mapping(0, 10, window="again")]
     load(flow, [written(offset, record) for offset, record in enumerate(log)])
-    assert flow.last_segments() == {("orders", 0): log[2]} and flow.state().positions == {("orders", 0): 20}
-    load(flow, [written(4, segment(20, 35)), written(5, segment(10, 15))])
-    assert flow.last_segments() == {("orders", 0): segment(20, 35)}
-    load(flow, [written(6, segment(20, 25)), written(7, segment(0, 5, topic_id=ORDERS_AGAIN))])
-    assert flow.last_segments() == {("orders", 0): segment(0, 5, topic_id=ORDERS_AGAIN)}, "another topic of the name"
-    load(flow, [deleted(8, segment(0, 5, topic_id=ORDERS_AGAIN))])
-    assert flow.last_segments() == {("orders", 0): segment(20, 25)}
+    assert flow.last_mappings() == {("orders", 0): log[2]} and flow.state().positions == {("orders", 0): 20}
+    load(flow, [written(4, mapping(20, 35)), written(5, mapping(10, 15))])
+    assert flow.last_mappings() == {("orders", 0): mapping(20, 35)}
+    load(flow, [written(6, mapping(20, 25)), written(7, mapping(0, 5, topic_id=ORDERS_AGAIN))])
+    assert flow.last_mappings() == {("orders", 0): mapping(0, 5, topic_id=ORDERS_AGAIN)}, "another topic of the name"
+    load(flow, [deleted(8, mapping(0, 5, topic_id=ORDERS_AGAIN))])
+    assert flow.last_mappings() == {("orders", 0): mapping(20, 25)}
 
 
 def test_what_is_read_in_one_transaction_is_of_one_moment(ledger_url: str) -> None:
     with closing(Ledger(ledger_url)) as one, closing(Ledger(ledger_url)) as other:
         flow = one.flow("east->west")
-        load(flow, [written(0, segment(0, 10))])
-        query = sql.select(sql.func.max(tables.segments.c.source_end)).where(tables.segments.c.flow == flow.flow)
+        load(flow, [written(0, mapping(0, 10))])
+        query = sql.select(sql.func.max(tables.mappings.c.source_end)).where(tables.mappings.c.flow == flow.flow)
         with reading(one.engine) as connection:
             before = connection.scalar(query)
-            load(other.flow("east->west"), [written(1, segment(10, 20))])
+            load(other.flow("east->west"), [written(1, mapping(10, 20))])
             assert connection.scalar(query) == before == 10
         assert flow.state().positions == {("orders", 0): 20}
 
 
 def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
-    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    log = [written(offset, mapping(10 * offset, 10 * offset + 10)) for offset in range(4)]
     load(flow, log[:3], 0)
     beside = flow.anew()
     load(beside, log[:2], 0)
@@ -248,10 +248,10 @@ def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: L
     assert flow.state().positions == {("orders", 0): 30}
     load(beside, log[2:], 2)
     assert flow.replace_by(beside)
-    assert flow.state().positions == {("orders", 0): 40} and flow.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+    assert flow.state().positions == {("orders", 0): 40} and flow.scanned(MAPPINGS, TOPIC_ID) == {0: 4}
     assert beside.state().positions == {}
     with pytest.raises(LedgerBegunAnew):  # a process that was slower, at what is not there any more
-        load(beside, [written(4, segment(40, 50))], 4)
+        load(beside, [written(4, mapping(40, 50))], 4)
 
 
 def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledger: Ledger) -> None:
@@ -263,7 +263,7 @@ def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledge
     ours = Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(29))
     flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, cluster="east")
     assert flow.state().positions == {("orders", 0): 10}
-    load(flow, [written(0, segment(10, 30))])
+    load(flow, [written(0, mapping(10, 30))])
     assert flow.state().progress == {}, "it is older, and no contradiction"
     flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, cluster="east")
     assert flow.state().progress == {("orders", 0): 29}
@@ -274,12 +274,12 @@ def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledge
 
 
 def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:
-    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    log = [written(offset, mapping(10 * offset, 10 * offset + 10)) for offset in range(4)]
     faster, slower = ledger.flow("east->west"), ledger.flow("east->west")
     load(faster, log, 0)
     load(slower, log[:2], 0)
-    assert faster.last_segments()[("orders", 0)].source_end == 40
-    assert faster.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+    assert faster.last_mappings()[("orders", 0)].source_end == 40
+    assert faster.scanned(MAPPINGS, TOPIC_ID) == {0: 4}
     for flow, offsets in ((faster, range(9)), (slower, range(3))):
         entries = [Entry(3, n, 0, source_offset_key("east", "orders", 0), source_offset_value(n)) for n in offsets]
         flow.load_progress(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, {3: 0}, cluster="east")
@@ -287,53 +287,53 @@ def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:
 
 
 def test_what_was_begun_anew_meanwhile_gets_no_gap(ledger: Ledger) -> None:
-    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    log = [written(offset, mapping(10 * offset, 10 * offset + 10)) for offset in range(4)]
     reader, rebuilder = ledger.flow("east->west"), ledger.flow("east->west")
     load(reader, log[:2], 0)
     rebuilder.forget()
     with pytest.raises(LedgerBegunAnew) as caught:
         load(reader, log[2:], 2)
-    assert caught.value.transient and "east->west" in str(caught.value) and SEGMENTS in str(caught.value)
-    assert reader.scanned(SEGMENTS, TOPIC_ID) == {} and reader.last_segments() == {}
+    assert caught.value.transient and "east->west" in str(caught.value) and MAPPINGS in str(caught.value)
+    assert reader.scanned(MAPPINGS, TOPIC_ID) == {} and reader.last_mappings() == {}
     load(reader, log, 0)
     with pytest.raises(LedgerBegunAnew):  # the topic was made anew, and somebody has not noticed
-        reader.load_segments(SEGMENTS, OTHER_TOPIC_ID, log[:1], {0: 1}, {0: 0})
-    assert reader.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+        reader.load_mappings(MAPPINGS, OTHER_TOPIC_ID, log[:1], {0: 1}, {0: 0})
+    assert reader.scanned(MAPPINGS, TOPIC_ID) == {0: 4}
 
 
 @pytest.mark.parametrize("name", ["o" * 249, "a.b_c-D", "größe ' \" % \\ \N{PILE OF POO}", "%(x)s :y ?"])
 def test_unusual_names(ledger: Ledger, name: str) -> None:
     flow = ledger.flow(f"{name[:40]}->west")
-    record = segment(0, 10, name, window=name)
+    record = mapping(0, 10, name, window=name)
     load(
         flow,
         [
             written(0, record),
-            written(1, Claim(window=name, event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2)),
+            written(1, Lease(window=name, event=LeaseEvent.TAKEN, owner="me", time_ms=1, duration_ms=30_000, slots=2)),
         ],
     )
     load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
     flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, cluster="east")
-    assert flow.last_segments() == {(name, 0): record} and list(flow.segments(name, 0)) == [record]
+    assert flow.last_mappings() == {(name, 0): record} and list(flow.mappings(name, 0)) == [record]
     assert list(flow.of_window(name)) == [record] and [row.window for row in flow.windows()] == [name]
-    assert flow.progress() == {(name, 3): 2**63 - 1} and [claim.window for _, _, claim in flow.claims()] == [name]
+    assert flow.progress() == {(name, 3): 2**63 - 1} and [lease.window for _, _, lease in flow.leases()] == [name]
     assert flow.malformed == 0
 
 
 def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     bad = [
-        segment(0, 10, "o" * 250),
-        segment(0, 10, "a\0b"),
-        segment(0, 10, window="w" * 513),
+        mapping(0, 10, "o" * 250),
+        mapping(0, 10, "a\0b"),
+        mapping(0, 10, window="w" * 513),
         verified(1, "a\0b"),
-        Claim(window="w" * 5000, event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
+        Lease(window="w" * 5000, event=LeaseEvent.TAKEN, owner="me", time_ms=1, duration_ms=30_000, slots=2),
     ]
-    log = [written(offset, record) for offset, record in enumerate((*bad, segment(0, 10)))]
+    log = [written(offset, record) for offset, record in enumerate((*bad, mapping(0, 10)))]
     log += [deleted(len(log), bad[1]), deleted(len(log) + 1, bad[3])]
     load(flow, log)
     assert flow.malformed == len(bad) + 2
-    assert list(flow.last_segments()) == [("orders", 0)] and flow.scanned(SEGMENTS, TOPIC_ID) == {0: len(log)}
+    assert list(flow.last_mappings()) == [("orders", 0)] and flow.scanned(MAPPINGS, TOPIC_ID) == {0: len(log)}
     entries = [
         Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(2**63)),
         Entry(0, 1, 0, source_offset_key("east", "orders", 2**31), source_offset_value(1)),
@@ -364,27 +364,27 @@ def test_a_read_while_a_load_is_not_finished_sees_none_of_it(ledger_url: str) ->
         loading, seen = threading.Event(), threading.Event()
 
         def entries() -> Iterator[Entry]:
-            yield written(0, segment(0, 10))
+            yield written(0, mapping(0, 10))
             loading.set()
             assert seen.wait(30)
-            yield written(1, segment(10, 20))
+            yield written(1, mapping(10, 20))
 
         class Slow(list[Entry]):
             def __iter__(self) -> Iterator[Entry]:
                 return entries()
 
-        thread = threading.Thread(target=load, args=(one.flow("east->west"), Slow([written(1, segment(10, 20))])))
+        thread = threading.Thread(target=load, args=(one.flow("east->west"), Slow([written(1, mapping(10, 20))])))
         thread.start()
         assert loading.wait(30)
         before = other.flow("east->west").contents()
         seen.set()
         thread.join(30)
         assert not any(before.values())
-        assert other.flow("east->west").last_segments()[("orders", 0)].source_end == 20
+        assert other.flow("east->west").last_mappings()[("orders", 0)].source_end == 20
 
 
 def _long_log() -> list[Entry]:
-    return [written(offset, segment(offset, offset + 1, partition=offset % 7)) for offset in range(300)]
+    return [written(offset, mapping(offset, offset + 1, partition=offset % 7)) for offset in range(300)]
 
 
 def _open_and_load(url: str, barrier, answers) -> None:  # type: ignore[no-untyped-def]
@@ -402,7 +402,7 @@ def _open_and_load(url: str, barrier, answers) -> None:  # type: ignore[no-untyp
 
 def test_what_a_gate_judged_before_a_reset_and_wrote_after_it_counts_for_nothing(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
-    load(flow, [written(0, segment(0, 20)), written(1, reset_at(7))])
+    load(flow, [written(0, mapping(0, 20)), written(1, reset_at(7))])
     load(flow, [written(2, verified(19, seen=1))])
     assert flow.verified() == {}
     load(flow, [written(3, verified(19, seen=2))])

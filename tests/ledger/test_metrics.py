@@ -1,4 +1,4 @@
-"""The numbers that are shown: each verified segment counts once, whenever it is counted, pruned or verified."""
+"""The numbers that are shown: each verified mapping counts once, whenever it is counted, pruned or verified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.metrics import Standing
-from ledger.test_ledger import OTHER, entries, load, segment, verified
+from ledger.test_ledger import OTHER, entries, load, mapping, verified
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def shown(ledger: Ledger) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_each_verified_segment_counts_once(ledger: Ledger, seed: int) -> None:
+def test_each_verified_mapping_counts_once(ledger: Ledger, seed: int) -> None:
     chance = random.Random(seed)
     flow = ledger.flow("a->b")
     log: list[object] = []
@@ -35,14 +35,14 @@ def test_each_verified_segment_counts_once(ledger: Ledger, seed: int) -> None:
         step = chance.randrange(5)
         if step <= 1:
             length = chance.randrange(1, 50)
-            log.append(segment(ends[number], ends[number] + length, partition=number))
+            log.append(mapping(ends[number], ends[number] + length, partition=number))
             ends[number] += length
         elif step == 2 and ends[number]:
             passed[number] = ends[number]
             log.append(verified(ends[number] - 1, partition=number))
         elif step == 3:  # what was verified and counted is pruned
             flow.count_verified()
-            for old in list(flow.segments("orders", number)):
+            for old in list(flow.mappings("orders", number)):
                 if old.source_end <= passed[number]:
                     log.append((old,))
                     first[number] = old.source_end
@@ -63,11 +63,11 @@ def test_each_verified_segment_counts_once(ledger: Ledger, seed: int) -> None:
 
 def test_the_newest_record_is_known_before_it_is_verified(ledger: Ledger) -> None:
     flow = ledger.flow("a->b")
-    load(flow, entries(segment(0, 10)))
+    load(flow, entries(mapping(0, 10)))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.records, row.newest_ms, row.latency_ms, row.verified_ms) == (0, 5, 995, -1)
-    load(flow, entries(segment(0, 10), verified(9)))
+    load(flow, entries(mapping(0, 10), verified(9)))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.records, row.newest_ms, row.latency_ms, row.verified_ms) == (10, 5, 995, 0)
@@ -75,17 +75,17 @@ def test_the_newest_record_is_known_before_it_is_verified(ledger: Ledger) -> Non
 
 def test_how_old_records_were_when_they_were_read_and_committed(ledger: Ledger) -> None:
     flow = ledger.flow("a->b")
-    load(flow, entries(replace(segment(0, 10), min_timestamp=2, read_ms=800)))
+    load(flow, entries(replace(mapping(0, 10), min_timestamp=2, read_ms=800)))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (995, 998, 795, 798)
-    # A segment of an earlier version does not tell; a range without records leaves what is known.
-    empty = replace(segment(10, 12, window="w2"), copied=0, segments=(), max_timestamp=-1)
-    load(flow, entries(segment(0, 10), empty))
+    # A mapping of an earlier version does not tell; a range without records leaves what is known.
+    empty = replace(mapping(10, 12, window="w2"), copied=0, ranges=(), max_timestamp=-1)
+    load(flow, entries(mapping(0, 10), empty))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (995, 998, 795, 798)
-    load(flow, entries(segment(0, 10), empty, segment(12, 13)))
+    load(flow, entries(mapping(0, 10), empty, mapping(12, 13)))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (1007, None, None, None)
@@ -93,19 +93,19 @@ def test_how_old_records_were_when_they_were_read_and_committed(ledger: Ledger) 
 
 def test_a_recreated_topic_is_counted_on(ledger: Ledger) -> None:
     flow = ledger.flow("a->b")
-    load(flow, entries(segment(0, 10), verified(9)))
+    load(flow, entries(mapping(0, 10), verified(9)))
     flow.count_verified()
-    again = [segment(0, 4, topic_id=OTHER), verified(3).__class__("orders", 0, OTHER, 3, 14, "w2", 77, 0)]
-    load(flow, entries(segment(0, 10), verified(9), *again))
+    again = [mapping(0, 4, topic_id=OTHER), verified(3).__class__("orders", 0, OTHER, 3, 14, "w2", 77, 0)]
+    load(flow, entries(mapping(0, 10), verified(9), *again))
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.records, row.verified_ms) == (14, 77)
-    assert (row.newest_ms, row.latency_ms) == (5, 1000 - 5)  # of the newest segment
+    assert (row.newest_ms, row.latency_ms) == (5, 1000 - 5)  # of the newest mapping
 
 
 def test_lags_of_partitions_come_and_go(ledger: Ledger) -> None:
     flow, other = ledger.flow("a->b"), ledger.flow("b->a")
-    load(flow, entries(segment(0, 10), verified(9)))
+    load(flow, entries(mapping(0, 10), verified(9)))
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "a.orders", 10, 25), Standing("orders", 1, "a.orders", 3, 3)])
     other.note_standings([Standing("orders", 0, "b.orders", 1, 2)])
@@ -134,7 +134,7 @@ def test_a_flows_own_numbers(ledger: Ledger) -> None:
 
 def test_metrics_are_no_part_of_what_is_rebuilt(ledger: Ledger) -> None:
     flow: FlowLedger = ledger.flow("a->b")
-    load(flow, entries(segment(0, 10), verified(9)))
+    load(flow, entries(mapping(0, 10), verified(9)))
     before = flow.contents()
     flow.count_verified()
     flow.note({("windows", "empty"): 1})

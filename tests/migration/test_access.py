@@ -42,10 +42,10 @@ WHO = "User:mallory"
 ALL = AclBinding("TOPIC", "billing-eu", "LITERAL", WHO, "*", "ALL", "ALLOW")
 
 
-def copied(*here: AclBinding, remote: str = "billing-eu", fenced: bool = False) -> tuple[list[str], list[str]]:
+def copied(*here: AclBinding, remote: str = "billing-eu", blocked: bool = False) -> tuple[list[str], list[str]]:
     """The ACLs that a move group's clients get on the target, and those that they don't."""
     move = Move("shop", {"billing-eu": remote}, ("shop",), None)
-    acls, left = meant(here, (), move, {WHO}, {("billing-eu", WHO)} if fenced else ())
+    acls, left = meant(here, (), move, {WHO}, {("billing-eu", WHO)} if blocked else ())
     return [str(each) for each in acls], [str(each) for each in left]
 
 
@@ -64,12 +64,12 @@ def test_nobody_gets_more_there_than_here(remote: str, name: str, pattern: str) 
     assert copied(own := replace(ids, name="shop-", pattern="PREFIXED")) == ([str(own)], [])
 
 
-def test_what_is_denied_here_is_denied_there_but_for_the_fence() -> None:
+def test_what_is_denied_here_is_denied_there_but_for_the_block() -> None:
     delete, read = (replace(ALL, operation=what, permission="DENY") for what in ("DELETE", "READ"))
-    fence = replace(ALL, operation="WRITE", permission="DENY")
-    acls, _ = copied(ALL, fence, delete, replace(read, name="*"), remote="x", fenced=True)
+    block = replace(ALL, operation="WRITE", permission="DENY")
+    acls, _ = copied(ALL, block, delete, replace(read, name="*"), remote="x", blocked=True)
     assert [each.split(" on ")[0] for each in acls] == ["DENY DELETE", "DENY READ", "ALLOW ALL"]
-    assert len(copied(ALL, fence)[0]) == 2, "one that is no fence"
+    assert len(copied(ALL, block)[0]) == 2, "one that is no block"
 
 
 def test_what_allows_waits_for_what_denies(monkeypatch: pytest.MonkeyPatch) -> None:

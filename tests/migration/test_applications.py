@@ -83,19 +83,19 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
             await_lines(app, 100)
         takes(flow.opened, "mirror", order=replace(ORDER, wait=60.0))
         with pytest.raises(GroupsHaveMembers, match=f"{name}-classic-app at"):
-            takes(flow.opened, "switch_consumers")
+            takes(flow.opened, "cut_over_consumers")
         for app in (*readers, *both):
             app.stop()
-        takes(flow.opened, "check_groups", "switch_consumers", order=SOON)
+        takes(flow.opened, "check_groups", "cut_over_consumers", order=SOON)
         readers += consumers(west, remote)
         takes(flow.opened, "mirror", order=replace(ORDER, wait=60.0))
         for app in readers[2:]:
             await_lines(app, 100)
         with pytest.raises(SourceNotQuiet, match=r"of transactional id transactional\."):
-            takes(flow.opened, "switch_producers", order=SOON)
+            takes(flow.opened, "cut_over_producers", order=SOON)
         for app in writers:
             app.stop()
-        takes(flow.opened, "switch_producers", order=replace(ORDER, wait=60.0))
+        takes(flow.opened, "cut_over_producers", order=replace(ORDER, wait=60.0))
         writers += producers(west, remote)
         both.append(start(start_transformer(tmp_path, f"{name}-both", west.bootstrap, remote(topic), remote(into))))
         time.sleep(3)  # the time for which applications write over there
@@ -122,12 +122,13 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_producers_that_ignore_a_denial_and_go_on(guarded: list[Broker], tmp_path: Path) -> None:
-    go_on_in_spite_of_a_fence(*guarded, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
+def test_producers_that_ignore_a_denial_and_continue(guarded: list[Broker], tmp_path: Path) -> None:
+    continue_in_spite_of_a_block(*guarded, tmp_path, move_block_producers="acl", move_shop_principals=EVERYBODY)
 
 
-def go_on_in_spite_of_a_fence(east: Broker, west: Broker, tmp_path: Path, **settings: str) -> None:
-    """What they were acknowledged crosses, what comes later is refused; taken back, they write on as if nothing had been."""
+def continue_in_spite_of_a_block(east: Broker, west: Broker, tmp_path: Path, **settings: str) -> None:
+    """What they were acknowledged is replicated, what comes later is refused; taken back, they write on as if nothing had
+    been."""
     flow, _ = moving(east, west, tmp_path, partitions=2, move_quiet_ms="1000", **settings)
     order = replace(ORDER, wait=60.0)
     with running([]) as apps:
@@ -136,7 +137,7 @@ def go_on_in_spite_of_a_fence(east: Broker, west: Broker, tmp_path: Path, **sett
         for app in apps:
             await_lines(app, 100)
         takes(flow.opened, "mirror", order=order)
-        takes(flow.opened, "switch_consumers", "switch_producers", order=order)
+        takes(flow.opened, "cut_over_consumers", "cut_over_producers", order=order)
         before = [app.lines() for app in apps]
         assert Counter(values(west, flow.remote_topic)) == Counter(each for its in before for each in its)
         time.sleep(2)  # the time for which they try

@@ -15,16 +15,16 @@ import javaproperties
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows import closing
-from airmirror.flows.closing import owners_now
+from airmirror.flows import freezing
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks import draining
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.migration import consumers, undo
 from airmirror.runbooks.migration.order import MoveStep
 from airmirror.runbooks.migration.undo import undo_move
-from airmirror.runbooks.moving import SegmentWriter
-from airmirror.wire.switches import GroupMove
+from airmirror.runbooks.moving import MappingWriter
+from airmirror.wire.moves import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.processes import Process, start_process
 from support.failovers import elsewhere
@@ -42,15 +42,15 @@ PATIENT = replace(ORDER, wait=60.0)
 PLACES: tuple[tuple[tuple[Doing, ...], Doing, object, str], ...] = (
     ((), "mirror", draining, "run_window"),
     ((), "check_groups", consumers, "positions_of"),
-    ((), "switch_consumers", SegmentWriter, "write"),
-    (("undo",), "switch_consumers", group_moving, "commit_offsets"),
-    (("undo",), "switch_consumers", consumers, "_not_there"),
+    ((), "cut_over_consumers", MappingWriter, "write"),
+    (("undo",), "cut_over_consumers", group_moving, "commit_offsets"),
+    (("undo",), "cut_over_consumers", consumers, "_not_there"),
     ((), "undo", undo, "commit_offsets"),
-    (("switch_consumers",), "undo", SegmentWriter, "write"),
-    (("switch_consumers",), "switch_producers", draining, "run_window"),
-    ((), "undo", undo, "reopen"),
-    (("switch_consumers",), "switch_producers", closing, "commit_change"),
-    ((), "finish", SegmentWriter, "write"),
+    (("cut_over_consumers",), "undo", MappingWriter, "write"),
+    (("cut_over_consumers",), "cut_over_producers", draining, "run_window"),
+    ((), "undo", undo, "unfreeze"),
+    (("cut_over_consumers",), "cut_over_producers", freezing, "commit_change"),
+    ((), "finish", MappingWriter, "write"),
 )
 
 
@@ -103,7 +103,7 @@ class Moved:
         if doing == "undo":
             undo_move(opened, move_of(opened), PATIENT, lambda phase: None)
         else:
-            takes(opened, doing, order=replace(PATIENT, wait=1.0) if doing == "switch_consumers" else PATIENT)
+            takes(opened, doing, order=replace(PATIENT, wait=1.0) if doing == "cut_over_consumers" else PATIENT)
 
     def take_while_killed(self, doing: Doing, place: object, name: str, broker: Broker, *, after: bool) -> None:
         """Take a step, kill the broker when it comes to a place, start it again, and take the step again."""
@@ -126,10 +126,10 @@ class Moved:
             killed[0].result()
         self.take(doing)
 
-    def check_switched(self) -> None:
-        """As if nothing had happened: closed once, the group at its place, every record once."""
+    def check_cut_over(self) -> None:
+        """As if nothing had happened: frozen once, the group at its place, every record once."""
         last, flow = self.elsewhere(), self.flow
-        assert owners_now(last).closed.keys() == {flow.topic}
+        assert owners_now(last).frozen.keys() == {flow.topic}
         befores = [each.before for each in last.ledger.of_kind(GroupMove) if each.group]
         assert befores == [4], "where it stood at the very first"
         await_committed(flow.target, self.group, {(flow.remote_topic, 0): 15})
@@ -137,19 +137,19 @@ class Moved:
 
     def check_undone(self) -> None:
         """As it was, to the record."""
-        assert owners_now(self.elsewhere()).closed == {}
+        assert owners_now(self.elsewhere()).frozen == {}
         await_committed(self.flow.target, self.group, {(self.flow.remote_topic, 0): 4})
         await_committed(self.flow.source, self.group, {(self.flow.topic, 0): 15})
 
 
 @pytest.mark.long
-def test_the_target_is_killed_when_topics_are_closed(east: Broker, tmp_path: Path) -> None:
+def test_the_target_is_killed_when_topics_are_frozen(east: Broker, tmp_path: Path) -> None:
     target = start_broker(tmp_path, "target", IMPATIENT)
     try:
         moved = Moved.of({"source": east, "target": target}, tmp_path)
-        moved.take("switch_consumers")
-        moved.take_while_killed("switch_producers", closing, "commit_change", target, after=True)
-        moved.check_switched()
+        moved.take("cut_over_consumers")
+        moved.take_while_killed("cut_over_producers", freezing, "commit_change", target, after=True)
+        moved.check_cut_over()
     finally:
         target.kill()
 
@@ -168,15 +168,15 @@ def test_brokers_are_killed_at_each_step(own: dict[Side, Broker], tmp_path: Path
         moved.take_while_killed(doing, place, name, own[side], after=after)
         if doing == "undo":
             moved.check_undone()
-        elif doing == "switch_producers":
-            moved.check_switched()
+        elif doing == "cut_over_producers":
+            moved.check_cut_over()
     assert moved.elsewhere().ledger.of_kind(GroupMove) == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_command_is_killed_at_any_time(own: dict[Side, Broker], tmp_path: Path) -> None:
-    """SIGKILL, at times spread over all of its steps; each time a new process goes on."""
+    """SIGKILL, at times spread over all of its steps; each time a new process resumes."""
     moved = Moved.of(own, tmp_path)
     alias = moved.flow.flow.source.alias
     lines = {
@@ -208,7 +208,7 @@ def test_the_command_is_killed_at_any_time(own: dict[Side, Broker], tmp_path: Pa
         return time.monotonic() - began
 
     took = whole()
-    moved.check_switched()
+    moved.check_cut_over()
     whole("undo")
     moved.check_undone()
     for tenth in range(2, 11):
@@ -217,4 +217,4 @@ def test_the_command_is_killed_at_any_time(own: dict[Side, Broker], tmp_path: Pa
         time.sleep(took * tenth / 10)  # the time at which it is killed
         process.kill()
     whole()
-    moved.check_switched()
+    moved.check_cut_over()

@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks.migration import rehearsal as rehearsing
-from airmirror.runbooks.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move, shown
+from airmirror.runbooks.migration.rehearsal import MoveGroupMoved, MoveRehearsal, rehearse_move, shown
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
-from airmirror.wire.segments import Segment
+from airmirror.wire.mappings import MappedRange
 from airmirror_local.brokers import Broker
 from support.acls import denied, every_acl
 from support.failovers import without_source
@@ -98,9 +98,9 @@ def test_a_record_that_was_not_copied_fails(east: Broker, west: Broker, tmp_path
     flow, _ = moving(east, west, tmp_path)
     produce(east, flow.topic, numbered(30), partition=0)
     takes(flow.opened, "mirror")
-    last = flow.opened.ledger.last_segments()[flow.topic, 0]
-    fewer = replace(last, segments=(Segment(0, 0, 29),), copied=29, control=last.control + 1)
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    last = flow.opened.ledger.last_mappings()[flow.topic, 0]
+    fewer = replace(last, ranges=(MappedRange(0, 0, 29),), copied=29, control=last.control + 1)
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(fewer.encode_key(), fewer.encode_value())])
     report = rehearsed(flow.opened)
     assert "the source holds more records in it than were copied" in "\n".join(report.problems)
@@ -142,7 +142,7 @@ def test_a_group_whose_position_may_not_be_written_fails(guarded: list[Broker], 
     assert committed(west, group) == {}
 
 
-def test_a_group_that_could_not_be_switched_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_group_that_could_not_be_cut_over_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
@@ -162,7 +162,7 @@ def test_nothing_is_rehearsed_of_what_has_moved_or_can_not_be_reached(
     assert any(f"{flow.remote_topic} is not there yet" in each for each in nothing.problems)
     with pytest.raises(RehearsalNeedsSource):
         rehearse_move(without_source(flow.opened), "shop")
-    takes(flow.opened, "mirror", "switch_producers")
-    with pytest.raises(MoveOver, match="'shop' has moved"):
+    takes(flow.opened, "mirror", "cut_over_producers")
+    with pytest.raises(MoveGroupMoved, match="'shop' has moved"):
         rehearse_move(flow.opened, "shop")
     assert isinstance(nothing, MoveRehearsal)

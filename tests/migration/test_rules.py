@@ -23,13 +23,13 @@ from airmirror.topics.remote import RefusedTopic, TopicPlan
 from airmirror.windows.plan import Planned
 from migration.test_moving import cluster, producer, topic, transaction
 from support.flows import a_flow
-from support.ledgers import segment
+from support.ledgers import mapping
 
 DAY = 86_400_000
 
 
 def planned(name: str = "orders", **more: Any) -> Planned:
-    facts = {"start": 100, "end": 100, "high_watermark": 100, "record_bytes": 10.0, "last": segment(0, 100)}
+    facts = {"start": 100, "end": 100, "high_watermark": 100, "record_bytes": 10.0, "last": mapping(0, 100)}
     return Planned(topic=name, partition=0, remote_topic=f"east.{name}", **facts | more)
 
 
@@ -56,7 +56,7 @@ def facts(**more: Any) -> MigrationFacts:
         "returning": set(),
         "copies": 1000.0,
         "takes_ms": 7 * DAY,
-        "has_way_back": True,
+        "has_reverse": True,
     }
     return MigrationFacts(**given | more)
 
@@ -124,7 +124,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "warn",
         "orders-0 from 42 by shop",
     ),
-    ("no way back", {"has_way_back": False}, "warn", "without a flow west->east"),
+    ("no reverse flow", {"has_reverse": False}, "warn", "without a flow west->east"),
     ("hidden", {"source": replace(facts().source, unknown={"sizes of logs": "denied"})}, "warn", "east: sizes of logs (denied)"),
     ("compacted", configured({"cleanup.policy": "compact"}), "warn", "1 compacted topic: the target's cleaner"),
     (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.closing import owners_now
-from airmirror.runbooks.migration.consumers import switch_groups
+from airmirror.flows.freezing import owners_now
+from airmirror.runbooks.migration.consumers import cut_over_groups
 from airmirror.runbooks.migration.undo import undo_move
 from airmirror_local.brokers import Broker
 from support.following import await_copied, await_verified, ended_by_event, follow, numbered
@@ -21,12 +21,12 @@ from support.topics import produce
 from support.waiting import BUSY
 
 GROUPS, PARTITIONS, EACH = 100, 20, 100  # records of a partition, twice
-SWITCH_SECONDS, UNDO_SECONDS = 5.0, 10.0
+CUT_OVER_SECONDS, UNDO_SECONDS = 5.0, 10.0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_hundred_groups_are_switched_while_the_flow_follows(
+def test_a_hundred_groups_are_cut_over_while_the_flow_follows(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefix = f"many-{uuid.uuid4().hex[:8]}"
@@ -50,22 +50,22 @@ def test_a_hundred_groups_are_switched_while_the_flow_follows(
     ends = {(flow.topic, number): 2 * EACH for number in range(PARTITIONS)}
     took: dict[str, float] = {}
 
-    def switch() -> None:
+    def cut_over() -> None:
         await_copied(flow, PARTITIONS * EACH)
         await_verified(flow)
         fill(EACH)  # groups stop at records that came just now
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: commit(east, f"{prefix}-{number}", ends), range(GROUPS)))
         begun = time.monotonic()
-        found = switch_groups(flow.opened, move_of(flow.opened), replace(ORDER, wait=60.0), lambda phase: None)
-        took["switch"] = time.monotonic() - begun
+        found = cut_over_groups(flow.opened, move_of(flow.opened), replace(ORDER, wait=60.0), lambda phase: None)
+        took["cut_over"] = time.monotonic() - begun
         assert len(found.left) == GROUPS * PARTITIONS
         begun = time.monotonic()
         undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
         took["undo"] = time.monotonic() - begun
 
-    follow(flow, switch, is_up, slots=2)
+    follow(flow, cut_over, is_up, slots=2)
     with capsys.disabled():
         print({name: round(seconds, 2) for name, seconds in took.items()})
-    assert committed(west, f"{prefix}-7") == {} and owners_now(flow.opened).closed == {}
-    assert took["switch"] < BUSY * SWITCH_SECONDS and took["undo"] < BUSY * UNDO_SECONDS
+    assert committed(west, f"{prefix}-7") == {} and owners_now(flow.opened).frozen == {}
+    assert took["cut_over"] < BUSY * CUT_OVER_SECONDS and took["undo"] < BUSY * UNDO_SECONDS

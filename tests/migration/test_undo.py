@@ -12,13 +12,13 @@ from confluent_kafka import Producer
 
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.migration import undo as undoing
 from airmirror.runbooks.migration.undo import UndoneMove, undo_move, undo_plan
-from airmirror.runbooks.moving import SegmentWriter
-from airmirror.wire.switches import GroupMove
+from airmirror.runbooks.moving import MappingWriter
+from airmirror.wire.moves import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.following import numbered
@@ -53,7 +53,7 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
         commit(east, name, {(flow.topic, 0): 20})
     takes(flow.opened, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 4})
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     found = undo_plan(flow.opened, move_of(flow.opened), ORDER)
     assert {each.move.before for each in found.back.groups if each.move.group} == {4, -1} and not found.reasons
     assert committed(west, group) == {(flow.remote_topic, 0): 20}, "a plan writes nothing"
@@ -62,7 +62,7 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
     assert time.monotonic() - begun < BUSY * 10
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
     assert committed(east, group) == {(flow.topic, 0): 20} and flow.opened.ledger.of_kind(GroupMove) == []
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
@@ -76,7 +76,7 @@ def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
     for begin in (0, 40, 80):
         produce(east, flow.topic, numbered(40, begin), transactional="commit" if begin != 40 else "abort")
     first = read_with_group(east, group, flow.topic, {0: 7, 1: 9}, protocol=protocol)
-    takes(flow.opened, "mirror", "switch_consumers")
+    takes(flow.opened, "mirror", "cut_over_consumers")
     second = read_with_group(west, group, flow.remote_topic, {0: 13, 1: 5}, protocol=protocol)
     with (
         member(west, group, flow.remote_topic, protocol),
@@ -85,7 +85,7 @@ def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
         undone(flow.opened)
     undone(flow.opened)
     third = read_with_group(east, group, flow.topic, {0: 3, 1: 3}, protocol=protocol)
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     rest = read_with_group(west, group, flow.remote_topic, protocol=protocol)
     everything = read_all(east, flow.topic)
     for number in (0, 1):
@@ -101,7 +101,7 @@ def test_a_group_whose_position_was_synchronised_goes_back_too(east: Broker, wes
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 20})
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     read_with_group(west, group, flow.remote_topic, {0: 5})
     undone(flow.opened)
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {(flow.remote_topic, 0): 20}
@@ -119,13 +119,13 @@ def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west:
     commit(east, new, {(stays, 0): 0})
     takes(flow.opened, "mirror")
     commit(west, group, {(remote, 2): 4}, "before")
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     assert notes(west, group) == {(remote, 0): "note 0", (remote, 2): "before"}
     commit(west, group, {(remote, 0): 9}, "note 1")
     commit(west, group, {(remote, 1): 6}, "note 2")
     commit(west, new, {(remote, 1): end_offsets(west, remote)[1]})
     forget_group(east, other)
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     said = "\n".join(undo_plan(flow.opened, move_of(flow.opened), ORDER).lines)
     assert f"{group} in {remote}-1: from 6 to nowhere; it has read on there, and resumes in {topic}-1 at 6" in said
     assert f"its position has expired on the source: it resumes in {topic}-0 at 5" in said
@@ -144,7 +144,7 @@ def test_what_can_not_be_carried_back_is_named_first(east: Broker, west: Broker,
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 10})
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     commit(west, group, {(flow.remote_topic, 0): 15})
     delete_records(east, flow.topic, 20)
     with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0 at 15: .* deleted on the source"):
@@ -158,7 +158,7 @@ def test_groups_that_consume_on_the_source_again_are_named_first(east: Broker, w
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 10})
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     commit(west, group, {(flow.remote_topic, 0): 15})
     with (
         member(east, group, flow.topic),
@@ -181,9 +181,9 @@ def test_a_position_that_a_transaction_holds_is_waited_for(
         held(east, group, {(flow.topic, 0): 12}, group),
         pytest.raises(OffsetsHeld, match=f"{group} in {flow.topic}-0"),
     ):
-        takes(flow.opened, "switch_consumers")
+        takes(flow.opened, "cut_over_consumers")
     monkeypatch.setattr(stable, "STABLE_SECONDS", 30.0)
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     assert committed(west, group) == {(flow.remote_topic, 0): 12}
     monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
     with held(west, group, {(flow.remote_topic, 0): 14}, group), pytest.raises(OffsetsHeld):
@@ -198,10 +198,10 @@ def test_topics_are_opened_while_nobody_has_written_there(east: Broker, west: Br
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "switch_consumers", "switch_producers")
+    takes(flow.opened, "cut_over_consumers", "cut_over_producers")
     read_with_group(west, group, flow.remote_topic)
     undone(flow.opened)
-    assert owners_now(flow.opened).closed == {} and committed(east, group) == {(flow.topic, 0): 30}
+    assert owners_now(flow.opened).frozen == {} and committed(east, group) == {(flow.topic, 0): 30}
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40
 
@@ -211,11 +211,11 @@ def test_it_is_too_late_once_producers_have_written_there(east: Broker, west: Br
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "switch_consumers", "switch_producers")
+    takes(flow.opened, "cut_over_consumers", "cut_over_producers")
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
-    assert owners_now(flow.opened).closed.keys() == {flow.topic}
+    assert owners_now(flow.opened).frozen.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
@@ -225,7 +225,7 @@ def test_what_is_written_there_while_topics_are_open_is_found(east: Broker, west
     group, alias = a_group(), flow.flow.source.alias
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "switch_consumers")
+    takes(flow.opened, "cut_over_consumers")
     own = Producer(
         {"bootstrap.servers": west.bootstrap, "transactional.id": f"airmirror.{alias}.{flow.flow.target.alias}.7"}
     )
@@ -236,31 +236,31 @@ def test_what_is_written_there_while_topics_are_open_is_found(east: Broker, west
     assert undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons == ()
     own.abort_transaction(30)
     with open_transaction(west, flow.remote_topic, [Record(b"new")], partition=0):
-        [open_, close] = undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons
-        assert "a transaction is open" in open_ and f"--topic {flow.topic}" in close
+        [open_, freeze] = undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons
+        assert "a transaction is open" in open_ and f"--topic {flow.topic}" in freeze
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
-def test_what_is_written_at_the_last_moment_keeps_topics_closed(
+def test_what_is_written_at_the_last_moment_keeps_topics_frozen(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow, _ = moving(east, west, tmp_path)
-    group, real = a_group(), undoing.reopen
+    group, real = a_group(), undoing.unfreeze
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "switch_consumers", "switch_producers")
+    takes(flow.opened, "cut_over_consumers", "cut_over_producers")
 
     def written_meanwhile(*given: Any, **named: Any) -> None:
         produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
         real(*given, **named)
 
-    monkeypatch.setattr(undoing, "reopen", written_meanwhile)
+    monkeypatch.setattr(undoing, "unfreeze", written_meanwhile)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
-    assert owners_now(flow.opened).closed.keys() == {flow.topic}
+    assert owners_now(flow.opened).frozen.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
@@ -270,13 +270,13 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "switch_consumers", "switch_producers")
+    takes(flow.opened, "cut_over_consumers", "cut_over_producers")
     read_with_group(west, group, flow.remote_topic, {0: 5})
     places = (
-        (undoing, "reopen"),
+        (undoing, "unfreeze"),
         (undoing, "commit_offsets"),
         (group_moving, "delete_offsets"),
-        (SegmentWriter, "write"),
+        (MappingWriter, "write"),
     )
     for place, name in places if which == "all" else places[2:3]:
         for after in (False, True) if which == "all" else (False,):
@@ -284,4 +284,4 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
                 undone(elsewhere(flow.opened, tmp_path))
     undone(elsewhere(flow.opened, tmp_path))
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}

@@ -1,1 +1,1 @@
-"""The protocol of claim, fence, slot, progress, segment, verify and take-over as a state machine, explored to the end."""
+"""The protocol of lease, fence, slot, progress, mapping, verify and take-over as a state machine, explored to the end."""

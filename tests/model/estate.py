@@ -18,9 +18,9 @@ from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.replicated import Extent
 from airmirror.offsets.translation import Reason, Replicated, Translated, to_source, to_target
 from airmirror.partitions import TopicPartition
+from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.owners import BACK as NOT_BACK_YET
 from airmirror.wire.owners import Change, OrderScope, Owner, Owners, Ownership, Signed, after, changed, named
-from airmirror.wire.segments import Segment, SegmentRecord
 
 TOPICS = ("shop", "bill")
 EAST, WEST, NOWHERE = 0, 1, -1
@@ -67,15 +67,15 @@ class Reader(NamedTuple):
 
 class Process(NamedTuple):
     """A window, an order, or a person: the ``kind`` of its program, the topics that it names (none: the flow), how far it is,
-    whether it holds the claim of each flow, and its id, and what it has read so far."""
+    whether it holds the lease of each flow, and its id, and what it has read so far."""
 
     kind: str
     topics: tuple[int, ...] = ()
     at: int = 0
-    claims: tuple[bool, ...] = (False, False)
+    leases: tuple[bool, ...] = (False, False)
     ids: tuple[bool, ...] = (False, False)
     seen: tuple = ()  # type: ignore[type-arg]
-    behind: bool = False  # when it closed topics, something of them was not on the target
+    behind: bool = False  # when it frozen topics, something of them was not on the target
 
 
 Records = tuple[tuple[str, int, int], ...]  # who owns what: topic, owner, scope
@@ -99,7 +99,7 @@ class World(NamedTuple):
     )  # the order for which people have stopped the applications of each topic last
     left: tuple[int, ...] = (0, 0)  # records that an order leaves where they are, a bit each
     paused: bool = False  # no window of the flow begins: MirrorMaker 2 is to run in its place
-    mirrormaker: tuple[int, ...] = ()  # where MirrorMaker 2 goes on, while it runs
+    mirrormaker: tuple[int, ...] = ()  # where MirrorMaker 2 resumes, while it runs
     lists: tuple[bool, ...] = (False, False, False)  # a fence is written; the source denies; the target denies
     last_seen: tuple[tuple[int, int], ...] = ()
     clock: int = 0
@@ -150,8 +150,8 @@ def owners_of(records: Records) -> Owners:
             remote=f"east.{topic}",
             window="",
             time_ms=0,
-            closed_ms=0,
-            closed_offset=0,
+            frozen_ms=0,
+            frozen_offset=0,
             reason="",
             by="",
         )
@@ -199,7 +199,7 @@ def known(account: Account) -> Replicated:
     """An account as the product translates by it."""
     proven = [pair for pair in account.pairs if pair[0] < account.verified]
     there = sum(account.begin[0] <= source < account.position for source, _ in account.pairs)
-    record = SegmentRecord(
+    record = MappingRecord(
         source_topic_id=NO_ID,
         topic="",
         partition=0,
@@ -221,7 +221,7 @@ def known(account: Account) -> Replicated:
         max_timestamp=0,
         leader_epoch=0,
         digest=bytes(16),
-        segments=tuple(_runs(account.pairs)),
+        ranges=tuple(_runs(account.pairs)),
     )
     return Replicated(
         source_start=account.begin[0],
@@ -232,13 +232,13 @@ def known(account: Account) -> Replicated:
     )
 
 
-def _runs(pairs: Iterable[tuple[int, int]]) -> list[Segment]:
-    runs: list[Segment] = []
+def _runs(pairs: Iterable[tuple[int, int]]) -> list[MappedRange]:
+    runs: list[MappedRange] = []
     for source, target in pairs:
         if runs and (runs[-1].source_end, runs[-1].target_end) == (source, target):
-            runs[-1] = Segment(runs[-1].source_first, runs[-1].target_first, runs[-1].count + 1)
+            runs[-1] = MappedRange(runs[-1].source_first, runs[-1].target_first, runs[-1].count + 1)
         else:
-            runs.append(Segment(source, target, 1))
+            runs.append(MappedRange(source, target, 1))
     return runs
 
 
@@ -249,7 +249,7 @@ def translated(account: Account, position: int, backwards: bool = False) -> Tran
 
 
 def translation(world: World, flow: int, topic: int) -> Translated | Reason:
-    """Where the group of a topic would go on on the flow's target (``offsets.positions.positions_of``)."""
+    """Where the group of a topic would resume on the flow's target (``offsets.positions.positions_of``)."""
     position, own = world.readers[topic].at[flow], world.account(flow, topic)
     if position < 0:
         return Reason.NOT_REPLICATED
@@ -278,7 +278,7 @@ def bits(records: Iterable[int]) -> int:
 
 
 def unread_before(world: World, topic: int, side: int) -> list[int]:
-    """The records that the group of a topic would skip if it went on there."""
+    """The records that the group of a topic would skip if it resumed there."""
     reader = world.readers[topic]
     before = world.logs[topic][side][: max(0, reader.at[side])]
     return [each for each in before if not (reader.read | world.left[topic]) >> each & 1]

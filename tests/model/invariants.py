@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.protocol import OVER, Scope
-from model.world import OPEN, Segment, World, committed, known_progress, newest_segments
+from model.world import OPEN, MappingRecord, World, committed, known_progress, newest_mappings
 
 
 def broken(scope: Scope, world: World) -> str:
@@ -13,12 +13,12 @@ def broken(scope: Scope, world: World) -> str:
     for window, ender in zip(scope.enders, world.enders, strict=True):
         if ender.step == OVER and (left := _open(world, window)):
             return f"window {window} was ended, and its transaction of id {left[0]} is open"
-    segments = newest_segments(world)
+    mappings = newest_mappings(world)
     progress = known_progress(world)
     for partition, source in enumerate(scope.source):
-        own = sorted(found for found in segments.values() if found.partition == partition)
+        own = sorted(found for found in mappings.values() if found.partition == partition)
         if reason := _partition(
-            scope=scope, world=world, partition=partition, source=source, segments=own, progress=progress.get(partition)
+            scope=scope, world=world, partition=partition, source=source, mappings=own, progress=progress.get(partition)
         ):
             return f"partition {partition}: {reason}"
     return ""
@@ -33,7 +33,7 @@ def _open(world: World, window: int) -> list[int]:
 
 
 def _partition(
-    scope: Scope, world: World, partition: int, source: str, segments: list[Segment], progress: int | None
+    scope: Scope, world: World, partition: int, source: str, mappings: list[MappingRecord], progress: int | None
 ) -> str:
     log = world.data[partition]
     found = committed(log)
@@ -41,19 +41,19 @@ def _partition(
     if found != wanted:
         return f"D: the target holds source offsets {found}, and not {wanted}"
     position, end = scope.begins, 0
-    for segment in sorted(segments, key=lambda each: (each.start, each.end)):
-        if segment.start != position:
-            return f"C: segments lead to {position}, the next one begins at {segment.start}"
-        position = segment.end
-        held = committed(log[segment.first : segment.last])
-        copied = [offset for offset in range(segment.start, segment.end) if source[offset] == "r"]
-        if held != copied or (copied and segment.first < end):
-            return f"G: {segment} says where {copied} lie, and there are {held}"
-        end = max(end, segment.last)
+    for mapping in sorted(mappings, key=lambda each: (each.start, each.end)):
+        if mapping.start != position:
+            return f"C: mappings lead to {position}, the next one begins at {mapping.start}"
+        position = mapping.end
+        held = committed(log[mapping.first : mapping.last])
+        copied = [offset for offset in range(mapping.start, mapping.end) if source[offset] == "r"]
+        if held != copied or (copied and mapping.first < end):
+            return f"G: {mapping} says where {copied} lie, and there are {held}"
+        end = max(end, mapping.last)
     if len(found) != sum(source[offset] == "r" for offset in range(scope.begins, position)):
-        return f"A: {len(found)} records are committed, segments reach {position}"
+        return f"A: {len(found)} records are committed, mappings reach {position}"
     if progress is not None and progress + 1 != position:
-        return f"A: progress is {progress}, segments reach {position}"
+        return f"A: progress is {progress}, mappings reach {position}"
     if world.verified[partition] > position:
-        return f"F: verified up to {world.verified[partition]}, segments reach {position}"
+        return f"F: verified up to {world.verified[partition]}, mappings reach {position}"
     return ""

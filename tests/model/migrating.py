@@ -36,12 +36,12 @@ def await_verified(world: World, me: Process, rules: OrderRules) -> Outcome | No
     return "finds verified what groups have read", world, on(me)
 
 
-def left_to_switch(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Of the groups' positions those that are not switched yet; each must be exact."""
+def left_to_cut_over(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Of the groups' positions those that are not cut over yet; each must be exact."""
     found = []
     for topic, where in me.seen:
         stands = world.readers[topic].at[WEST]
-        if is_switched(world, topic):
+        if is_cut_over(world, topic):
             continue
         reason = steps.why_not(where, stands, world.readers[topic].home == WEST, len(world.logs[topic][WEST]))
         if reason or not is_exact(where):
@@ -50,27 +50,27 @@ def left_to_switch(world: World, me: Process, rules: OrderRules) -> Outcome:
     return "looks at groups on west", world, on(me, seen=tuple(found))
 
 
-def is_switched(world: World, topic: int) -> bool:
-    """Return whether a group's position on east was written on west, from where its consumers may have gone on."""
+def is_cut_over(world: World, topic: int) -> bool:
+    """Return whether a group's position on east was written on west, from where its consumers may have gone further."""
     its, where = world.moves[THERE][topic], translation(world, THERE, topic)
     stands = world.readers[topic].at[WEST]
     return bool(its and its.by == "move" and is_exact(where) and its.after == where.translation and stands >= its.after)  # type: ignore[union-attr]
 
 
-def switched(world: World, me: Process, rules: OrderRules) -> Outcome:
+def cut_over(world: World, me: Process, rules: OrderRules) -> Outcome:
     """The last look: groups have no members on east, and stand on west at the very next record."""
-    left = [each for each in me.topics if world.readers[each].home == EAST or not is_switched(world, each)]
+    left = [each for each in me.topics if world.readers[each].home == EAST or not is_cut_over(world, each)]
     if left:
-        return refused(world, me, "groups are not switched", left)
+        return refused(world, me, "groups are not cut over", left)
     if me.kind.startswith("migrate"):
         for topic in me.topics:
             if world.readers[topic].at[WEST] >= 0 and world.readers[topic].home == NOWHERE:
                 world = said(world, topic, WEST, me)
-    return "finds groups switched", world, on(me)
+    return "finds groups cut over", world, on(me)
 
 
 def can_finish(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """The topics are closed, nothing was written on east since, and the soak is over."""
+    """The topics are frozen, nothing was written on east since, and the soak is over."""
     for topic in me.topics:
         back = world.account(BACK, topic)
         ends = max((world.account(THERE, topic) or Account()).position, back.end if back is not None else 0)
@@ -84,7 +84,7 @@ def plan_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     """What the undo of a migration would do: over the reverse flow where producers have written on west."""
     whole = [each for each in me.topics if world.owner(each) is not Owner.SOURCE and not _by_name(world, each)]
     if whole:
-        return refused(world, me, "the whole flow is closed", whole)
+        return refused(world, me, "the whole flow is frozen", whole)
     written = written_there(world, me.topics)
     if written and all(world.owner(each) in NOT_BACK_YET for each in written):
         return "goes back over the reverse flow", world, Process("failback", me.topics)
@@ -100,14 +100,14 @@ def _by_name(world: World, topic: int) -> bool:
 
 
 def nobody_has_written(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Asked under the claims."""
+    """Asked under the leases."""
     if written := written_there(world, me.topics):
         return refused(world, me, "producers have written on west", written)
     return "looks whether anybody has written on west", world, on(me)
 
 
 def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Groups that have gone on on west go on after it on east."""
+    """Groups that have gone further on west resume after it on east."""
     found, _, active = steps.to_put_back(world, me, THERE, "move", me.topics)
     active += [each for each, _ in found if world.readers[each].home == EAST]
     if active:
@@ -126,7 +126,7 @@ def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def carry_back(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Write on east the positions of groups that have gone on."""
+    """Write on east the positions of groups that have gone further."""
     for topic, _, where in me.seen:
         reader = world.readers[topic]
         if where is not None:
@@ -148,7 +148,7 @@ def look_last(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def say_undone(side: int) -> Step:
-    """Say that groups go on on a side at the very next record."""
+    """Say that groups resume on a side at the very next record."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         by = "move" if me.kind == "undo of a migration" else "failover"
@@ -157,7 +157,7 @@ def say_undone(side: int) -> Step:
                 world = world.wrongly(f"{me.kind} says that it is done, and the group of {TOPICS[topic]} is moved")
             if world.readers[topic].home == NOWHERE and world.readers[topic].at[side] >= 0:
                 world = said(world, topic, side, me)
-        return f"says that groups go on on {SIDES[side]}", world, on(me)
+        return f"says that groups resume on {SIDES[side]}", world, on(me)
 
     step.at_once = True  # type: ignore[attr-defined]
     return step

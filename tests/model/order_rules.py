@@ -9,20 +9,20 @@ from dataclasses import dataclass
 class OrderRules:
     """The procedures as they are meant."""
 
-    transaction: bool = True  # A8: owners are committed under an id that the next claim fences, and not appended
-    looks_under_claim: bool = True  # a window of the reverse flow looks when it has claimed, and not before
-    ends_before_opening: bool = True  # what returns is ended before it is opened
-    fences_back: bool = True  # who finishes a return fences the reverse flow first
+    transaction: bool = True  # A8: owners are committed under an id that the next lease fences, and not appended
+    looks_under_lease: bool = True  # a window of the reverse flow looks when it has taken the lease, and not before
+    ends_before_unfreezing: bool = True  # what returns is ended before it is unfrozen
+    fences_reverse: bool = True  # who finishes a return fences the reverse flow first
     checks_back: bool = (
-        True  # who gives a return up looks whether the reverse flow's claim still holds after its end is written
+        True  # who gives a return up looks whether the reverse flow's lease still holds after its end is written
     )
     only_named: bool = True  # A1: the end of a return, and what follows it, is of the topics that its order names
     apart: bool = True  # A1: an order for the flow leaves topics that another one has named
     groups_apart: bool = True  # a failover moves no group of such a topic, and its undo is not refused because of one
-    looks_after_closing: bool = True  # A7: what came between the last look and the closure is looked for after it
-    copies_no_fence: bool = True  # A6: the ledger is read again after the ACLs
-    reads_acls_again: bool = True  # and these after that: a fence may have gone up and come down in between
-    gate_checks: bool = True  # A9: who writes what is verified looks at his claim before
+    looks_after_freezing: bool = True  # A7: what came between the last look and the freeze is looked for after it
+    copies_no_block: bool = True  # A6: the ledger is read again after the ACLs
+    reads_acls_again: bool = True  # and these after that: a block may have gone up and come down in between
+    gate_checks: bool = True  # A9: who writes what is verified looks at his lease before
     verdict_has_seen: bool = (
         True  # A9: he may sleep after that: what he writes says what he had seen, and a reset since voids it
     )
@@ -33,13 +33,13 @@ class OrderRules:
     fences_before_moving: bool = (
         True  # who moves groups after a failover fences first: an undo may be about to open the flow
     )
-    closed_under_claim: bool = (
-        True  # who moves groups after a failover looks under his claim whether the flow is closed
+    frozen_under_lease: bool = (
+        True  # who moves groups after a failover looks under his lease whether the flow is frozen
     )
-    checks_after_moving: bool = True  # and whether the claim holds still, before he says that they are moved
+    checks_after_moving: bool = True  # and whether the lease holds still, before he says that they are moved
     stand_back: bool = True  # who finishes a return looks whether groups stand where they were moved to
     rows_once_more: bool = True  # and whether groups have read on where they come from
-    checks_both_claims: bool = True  # who undoes a failback looks at both claims before he puts groups back
+    checks_both_leases: bool = True  # who undoes a failback looks at both leases before he puts groups back
     undo_looks_last: bool = (
         True  # who puts groups back looks, before he says so, whether they were moved again meanwhile
     )

@@ -1,6 +1,6 @@
 """The programs of the model: windows of both flows, and each procedure as the product takes it, step by step.
 
-``PROGRAMS`` has them by name; what the steps write, and under which claim, is that of ``include/airmirror/runbooks`` and
+``PROGRAMS`` has them by name; what the steps write, and under which lease, is that of ``include/airmirror/runbooks`` and
 ``flows``. People stop and start applications where the procedure asks for it.
 """
 
@@ -52,9 +52,9 @@ def change(what: Change, *, may_open: bool = False) -> Step:
         if rules.transaction and not me.ids[THERE]:
             return "is fenced", world, over(me)
         which = _which(world, me, what, rules)
-        behind = what is Change.CLOSE and bool(undrained(world, THERE, named(world, me)))
+        behind = what is Change.FREEZE and bool(undrained(world, THERE, named(world, me)))
         owners = transition(world.owners, what, me.topics, which)
-        if may_open and not rules.ends_before_opening:
+        if may_open and not rules.ends_before_unfreezing:
             owners = opened_by_force(owners, named(world, me))
         return f"writes {what!s}", world._replace(owners=owners), on(me, behind=me.behind or behind)
 
@@ -66,18 +66,18 @@ def _which(world: World, me: Process, what: Change, rules: OrderRules) -> tuple[
     if what in (Change.BEGIN, Change.END, Change.GIVE_UP, Change.FINISH) and not rules.only_named:
         return ALL
     if what in (Change.BEGIN, Change.END, Change.GIVE_UP):
-        return tuple(closed_ones(world, me))
+        return tuple(frozen_ones(world, me))
     return None if rules.apart or me.topics else ALL
 
 
 def committing(what: Change, rules: OrderRules, *, may_open: bool = False) -> tuple[Step, ...]:
-    """The steps that commit a change under the flow's claim."""
+    """The steps that commit a change under the flow's lease."""
     return (initialise(THERE) if rules.transaction else check(THERE), change(what, may_open=may_open))
 
 
 def looks_no_more(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """A look at a claim that was taken away."""
-    return "does not look at its claim", world, on(me)
+    """A look at a lease that was taken away."""
+    return "does not look at its lease", world, on(me)
 
 
 def returning(world: World, me: Process, among: tuple[Owner, ...] = NOT_BACK_YET) -> list[int]:
@@ -85,20 +85,20 @@ def returning(world: World, me: Process, among: tuple[Owner, ...] = NOT_BACK_YET
     return [each for each in named(world, me) if world.owner(each) in among]
 
 
-# Closing and opening.
+# Freezing and opening.
 
 
 def last_look(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Everything of the order's topics is verified, asked under the claim."""
+    """Everything of the order's topics is verified, asked under the lease."""
     if left := undrained(world, THERE, named(world, me)):
         return refused(world, me, "not all is verified", left)
     return "looks whether all is verified", world, on(me)
 
 
 def look_again(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """After the closure: whether anything came that never crosses; and say that all of it is on west."""
-    if rules.looks_after_closing and (left := undrained(world, THERE, named(world, me))):
-        return refused(world, me, "written while it was closed", left)
+    """After the freeze: whether anything came that is never replicated; and say that all of it is on west."""
+    if rules.looks_after_freezing and (left := undrained(world, THERE, named(world, me))):
+        return refused(world, me, "written while it was frozen", left)
     if me.behind:
         world = world.wrongly(f"{me.kind} says that every record of east is on west, and one is not")
     return "says that every record of east is on west", world, on(me)
@@ -115,8 +115,8 @@ def await_drained(world: World, me: Process, rules: OrderRules) -> Outcome | Non
 
 
 def nothing_returns(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Nothing of it returns, or has returned without an account: who opens a flow asks so."""
-    if rules.ends_before_opening and (left := returning(world, me)):
+    """Nothing of it returns, or has returned without an account: who unfreezes a flow asks so."""
+    if rules.ends_before_unfreezing and (left := returning(world, me)):
         return refused(world, me, "it returns", left)
     uncounted = []
     for topic in named(world, me) if rules.groups_apart or me.topics else ALL:
@@ -124,16 +124,16 @@ def nothing_returns(world: World, me: Process, rules: OrderRules) -> Outcome:
         position = there.position if there else 0
         if back is not None and any(target >= position for _, target in back.pairs):
             uncounted.append(topic)
-    if rules.ends_before_opening and uncounted:
+    if rules.ends_before_unfreezing and uncounted:
         return refused(world, me, "records have returned that the flow has no account of", uncounted)
     return "looks whether anything returns", world, on(me)
 
 
-def check_closed(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """A failover's later steps: the flow is closed."""
+def check_frozen(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """A failover's later steps: the flow is frozen."""
     if all(world.owner(each) is Owner.SOURCE for each in named(world, me)):
         return "ends: the flow is open", world, over(me)
-    return "finds the flow closed", world, on(me)
+    return "finds the flow frozen", world, on(me)
 
 
 # Failover.
@@ -144,7 +144,7 @@ def look_at_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     mine = named(world, me)
     found, gone, active = steps.to_put_back(world, me, THERE, "failover", ALL)
     if active or gone:
-        return refused(world, me, "groups have gone on", [*active, *gone])
+        return refused(world, me, "groups have gone further", [*active, *gone])
     if others := written_there(world, mine if rules.groups_apart else ALL):
         return refused(world, me, "others have written on west", others)
     return "looks what it puts back", world, on(me, seen=tuple(found))
@@ -173,14 +173,14 @@ def judge_alone(world: World, me: Process, rules: OrderRules) -> Outcome:
 # Failback.
 
 
-def closed_ones(world: World, me: Process) -> list[int]:
+def frozen_ones(world: World, me: Process) -> list[int]:
     """The topics that may return: of an order for the flow without those that were opened by their names."""
     return [each for each in named(world, me) if me.topics or world.owner(each) is not Owner.SOURCE]
 
 
 def returnable(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """The order's topics are closed, else their records would go round."""
-    if open_ := [each for each in closed_ones(world, me) if world.owner(each) is Owner.SOURCE]:
+    """The order's topics are frozen, else their records would go round."""
+    if open_ := [each for each in frozen_ones(world, me) if world.owner(each) is Owner.SOURCE]:
         return refused(world, me, "it is open", open_)
     return "looks whether it may return", world, on(me)
 
@@ -190,15 +190,15 @@ def begin_or_skip(world: World, me: Process, rules: OrderRules) -> Outcome:
     mine = named(world, me)
     if all(world.owner(each) is Owner.SOURCE for each in mine):
         return "ends: there is nothing to fail back", world, over(me)
-    mine = closed_ones(world, me)
+    mine = frozen_ones(world, me)
     if all(world.owner(each) is Owner.RETURNED for each in mine) and not undrained(world, BACK, mine):
         return "finds that all has returned", world, me._replace(at=BEGINS)
     return returnable(world, me, rules)
 
 
 def beginnings(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Under both claims: where partitions begin to return; east must hold nothing that neither crossed nor returned."""
-    mine = closed_ones(world, me)
+    """Under both leases: where partitions begin to return; east must hold nothing that neither replicated nor returned."""
+    mine = frozen_ones(world, me)
     if open_ := [each for each in mine if world.owner(each) is Owner.SOURCE]:
         return refused(world, me, "it is open", open_)
     found = []
@@ -220,7 +220,7 @@ def beginnings(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def commit_accounts(flow: int) -> Step:
-    """Commit accounts that go on after what lies on both sides."""
+    """Commit accounts that resume after what lies on both sides."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if me.seen and not me.ids[flow]:
@@ -243,7 +243,7 @@ def await_returned(world: World, me: Process, rules: OrderRules) -> Outcome | No
 
 
 def last_look_back(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """The same, under both claims."""
+    """The same, under both leases."""
     if left := undrained(world, BACK, returning(world, me)):
         return refused(world, me, "not all has returned", left)
     return "looks whether all has returned", world, on(me)
@@ -273,7 +273,7 @@ def returned_accounts(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def returned_rows(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Where the groups stand of what has returned, and would go on on east."""
+    """Where the groups stand of what has returned, and would resume on east."""
     if not_over := returning(world, me, (Owner.RETURNING,)):
         return refused(world, me, "it returns still", not_over)
     mine = [each for each in returning(world, me) if world.readers[each].at[WEST] >= 0]
@@ -330,5 +330,5 @@ def look_at_failback_undo(world: World, me: Process, rules: OrderRules) -> Outco
     names = returning(world, me) if rules.only_named else [each for each in ALL if world.owner(each) in NOT_BACK_YET]
     found, gone, active = steps.to_put_back(world, me, BACK, "return", names)
     if active or gone:
-        return refused(world, me, "groups have gone on", [*active, *gone])
+        return refused(world, me, "groups have gone further", [*active, *gone])
     return "looks what it puts back", world, on(me, seen=tuple(found))

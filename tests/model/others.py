@@ -13,11 +13,11 @@ def may_reset(flow: int) -> Step:
     """A topic to begin again is open, and does not return."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        closed = [each for each in me.topics if flow == THERE and world.owner(each) is not Owner.SOURCE]
+        frozen = [each for each in me.topics if flow == THERE and world.owner(each) is not Owner.SOURCE]
         if flow == BACK and rules.reset_leaves_returns:
-            closed = [each for each in me.topics if world.owner(each) in NOT_BACK_YET]
-        if closed:
-            return refused(world, me, "it is closed, or returns", closed)
+            frozen = [each for each in me.topics if world.owner(each) in NOT_BACK_YET]
+        if frozen:
+            return refused(world, me, "it is frozen, or returns", frozen)
         return "looks whether it may begin again", world, on(me)
 
     return step
@@ -46,13 +46,13 @@ def pause(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def copied_positions(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Where MirrorMaker 2 is to go on: after what is verified; refused where anything is not, or returns."""
+    """Where MirrorMaker 2 is to resume: after what is verified; refused where anything is not, or returns."""
     if left := [each for each in ALL if (its := world.account(THERE, each) or Account()).verified < its.position]:
         return refused(world, me, "not all is verified", left)
     if rules.handback_refuses_returns and (back := [each for each in ALL if world.owner(each) in NOT_BACK_YET]):
         return refused(world, me, "it returns", back)
     positions = tuple((world.account(THERE, each) or Account()).position for each in ALL)
-    return "reads where MirrorMaker 2 goes on", world, on(me, seen=positions)
+    return "reads where MirrorMaker 2 resumes", world, on(me, seen=positions)
 
 
 def hand_over(world: World, me: Process, rules: OrderRules) -> Outcome:

@@ -14,8 +14,8 @@ from model.order_rules import OrderRules
 from model.procedures import Meeting, broken, follow
 
 MEANT = OrderRules()
-CLOSED = (Change.CLOSE,)
-RETURNING = (Change.CLOSE, Change.BEGIN)
+FROZEN = (Change.FREEZE,)
+RETURNING = (Change.FREEZE, Change.BEGIN)
 NOBODY = Reader((NOWHERE, NOWHERE), NOWHERE)
 ON_EAST, ON_WEST = Reader((1, NOWHERE), EAST, 1), Reader((1, 1), WEST, 1)
 MOVED = Move("move", NOWHERE, 1)
@@ -53,10 +53,10 @@ def one(name: str, *kinds: str, records: int = 0, **more: Any) -> Meeting:
 
 
 def gone(
-    name: str, *kinds: str, changes: tuple[Change, ...] = CLOSED, returned: Account | None = None, **more: Any
+    name: str, *kinds: str, changes: tuple[Change, ...] = FROZEN, returned: Account | None = None, **more: Any
 ) -> Meeting:
     """The same when the flow was failed over: its applications are on west, where its one record was copied to and read."""
-    owners: Records = transition((), Change.CLOSE, (), None)
+    owners: Records = transition((), Change.FREEZE, (), None)
     for each in changes[1:]:
         owners = transition(owners, each, (), (0,))
     known: dict[str, Any] = {
@@ -69,7 +69,7 @@ def gone(
     return one(name, *kinds, records=1, **(known | more))
 
 
-def both(name: str, *kinds: str, changes: tuple[Change, ...] = CLOSED, **more: Any) -> Meeting:
+def both(name: str, *kinds: str, changes: tuple[Change, ...] = FROZEN, **more: Any) -> Meeting:
     """Both topics are at work, each with a record that was copied and read; shop was moved to west by its name."""
     known: dict[str, Any] = {
         "logs": (((0,), (0,)), ((0,), (0,))),
@@ -91,13 +91,13 @@ RETURN_OF_BOTH: Mapping[str, Any] = {
     "budget": WRITE,
 }
 ALL_OVER: Mapping[str, Any] = {  # shop was moved and finished, then the flow was failed over
-    "owners": transition(began((0, CLOSED)), Change.CLOSE, (), None),
+    "owners": transition(began((0, FROZEN)), Change.FREEZE, (), None),
     "producers": (WEST, WEST),
     "readers": (ON_WEST, ON_WEST),
     "moves": ((None, Move("failover", NOWHERE, 1)), (None, None)),
     "budget": WRITE,
 }
-SWITCHED: Mapping[str, Any] = {  # shop's consumers are on west, its producers on east
+CUT_OVER: Mapping[str, Any] = {  # shop's consumers are on west, its producers on east
     "owners": (),
     "producers": (EAST, EAST),
     "readers": (ON_WEST, ON_EAST),
@@ -105,7 +105,7 @@ SWITCHED: Mapping[str, Any] = {  # shop's consumers are on west, its producers o
 UNJUDGED = copied(1)._replace(verified=0, judged=0)
 STRAY, STRAY_THERE = (("stray on east", 1),), (("stray on west", 1),)
 
-CLOSURE = one("a closure, and windows", "close for shop", W0, W0, budget=WRITE)
+CLOSURE = one("a freeze, and windows", "freeze for shop", W0, W0, budget=WRITE)
 FAILOVER = one("a failover, and windows", "failover", W0, W0, budget=WRITE)
 WRITTEN = one("a failover while somebody writes on east", "failover", W0, budget=STRAY)
 UNDONE = one("a failover, its undo, and a window", "failover", "undo of a failover", W0, budget=WRITE)
@@ -114,7 +114,7 @@ SYNCED = one("a failover, and groups that are synchronised", "failover", "groups
 FAILBACK = gone("a failback, and windows of both directions", "failback", W1, W0, budget=WRITE)
 FAILBACK_WRITTEN = gone("a failback while somebody writes on west", "failback", W1, W0, budget=STRAY_THERE)
 LAST_STEP = gone(
-    "a failback that loses a claim, and its last step", "failback", "last step of a failback", W1, budget=STRAY_THERE
+    "a failback that loses a lease, and its last step", "failback", "last step of a failback", W1, budget=STRAY_THERE
 )
 FAILBACK_AGAIN = gone("a failback, killed and run again", "failback", "failback", W1, budget=WRITE)
 FAILBACK_UNDONE = gone("a failback, and its undo", "failback", "undo of a failback", W1, budget=WRITE)
@@ -134,7 +134,7 @@ UNDO_BOTH = gone(
 MOVE = one(
     "consumers and producers move, and windows",
     "migrate consumers for shop",
-    "switch producers for shop",
+    "cut over producers for shop",
     W0,
     W0,
     budget=WRITE,
@@ -142,7 +142,7 @@ MOVE = one(
 MOVE_UNDONE = one(
     "a move group, its undo, and a window",
     "migrate consumers for shop",
-    "switch producers for shop",
+    "cut over producers for shop",
     "undo of a migration for shop",
     W0,
     records=1,
@@ -150,12 +150,12 @@ MOVE_UNDONE = one(
 )
 MOVE_RETURNS = both(
     "a move group's return, and its undo",
-    "switch producers for shop",
+    "cut over producers for shop",
     "begin a return for shop",
     "undo of a migration for shop",
     W1,
     budget=WRITE,
-    **SWITCHED,
+    **CUT_OVER,
 )
 OVER_MOVED = both(
     "a failover of the flow over a move group, and its undo", "failover", "undo of a failover", W0, budget=WRITE
@@ -178,12 +178,12 @@ ONE_OF_TWO = both("the undo of a move group, another one returns", "undo of a mi
 ONE_BACK = both("a failback of a topic, another one returns", "failback for shop", W1, **RETURN_OF_BOTH)
 TWO_GROUPS = both(
     "two move groups, and a window",
-    "switch producers for shop",
+    "cut over producers for shop",
     "migrate consumers for bill",
     "undo of a migration for shop",
     W0,
     budget=WRITE,
-    **SWITCHED,
+    **CUT_OVER,
 )
 RESET = one(
     "a reset, a window, and a gate that sleeps",
@@ -204,7 +204,7 @@ RESET_OF_RETURN = gone(
 HANDBACK = one("a hand-back, and a window that sleeps", "hand-back", W0, records=1, budget=WRITE)
 TAKEOVER = one("a hand-back, a take-over, and windows", "hand-back", "take-over", W0, W0, records=1, budget=TWICE)
 HANDBACK_OF_RETURN = both("a hand-back while a topic returns", "hand-back", W1, changes=RETURNING, budget=WRITE)
-FENCE = one("a fence, and a window that copies ACLs", "fence, and its end", "ACLs")
+BLOCK = one("a block, and a window that copies ACLs", "block, and its end", "ACLs")
 DISASTER = one(
     "a disaster, seen by two deployments",
     "deployment 0",
@@ -238,7 +238,7 @@ QUICK = (
     RESET_OF_RETURN,
     HANDBACK,
     HANDBACK_OF_RETURN,
-    FENCE,
+    BLOCK,
     DISASTER,
 )
 
@@ -293,10 +293,12 @@ def fault(meeting: Meeting, wrong: str, **rules: bool) -> Fault:
 
 
 BROKEN: dict[str, Fault] = {
-    "A8: a closure is appended by one who slept": fault(CLOSURE, "shop is copied east->west", transaction=False),
-    "a window looks before its claim": fault(FAILBACK_WRITTEN, "shop is copied west->east", looks_under_claim=False),
-    "what returns is opened before it ended": fault(OPENED, "shop is copied west->east", ends_before_opening=False),
-    "a return is finished without a fence": fault(LAST_STEP, "shop is copied west->east", fences_back=False),
+    "A8: a freeze is appended by one who slept": fault(CLOSURE, "shop is copied east->west", transaction=False),
+    "a window looks before its lease": fault(FAILBACK_WRITTEN, "shop is copied west->east", looks_under_lease=False),
+    "what returns is unfrozen before it ended": fault(
+        OPENED, "shop is copied west->east", ends_before_unfreezing=False
+    ),
+    "a return is finished without a fence": fault(LAST_STEP, "shop is copied west->east", fences_reverse=False),
     "a return is given up by one who slept": fault(UNDO_BOTH, "shop is copied west->east", checks_back=False),
     "A1: a failback ends the return of other topics": fault(ONE_BACK, "failback changes bill", only_named=False),
     "A1: the undo of a move group ends others' return": fault(
@@ -308,15 +310,15 @@ BROKEN: dict[str, Fault] = {
     "a failover moves groups that were moved by name": fault(
         OVER_FINISHED, "failover is refused because of shop", groups_apart=False
     ),
-    "A6: a fence is copied": fault(FENCE, "the target denies", copies_no_fence=False),
-    "a fence is copied that went up and came down": fault(FENCE, "the target denies", reads_acls_again=False),
-    "A7: a record comes between the last look and the closure": fault(
-        WRITTEN, "failover says", looks_after_closing=False
+    "A6: a block is copied": fault(BLOCK, "the target denies", copies_no_block=False),
+    "a block is copied that went up and came down": fault(BLOCK, "the target denies", reads_acls_again=False),
+    "A7: a record comes between the last look and the freeze": fault(
+        WRITTEN, "failover says", looks_after_freezing=False
     ),
     "A9: a gate that slept verifies what no gate has seen": fault(
         RESET, "east->west of shop: F: verified up to 1", gate_checks=False, verdict_has_seen=False
     ),
-    "A9: a gate sleeps after its look at the claim": fault(
+    "A9: a gate sleeps after its look at the lease": fault(
         RESET, "east->west of shop: F: verified up to 1", verdict_has_seen=False
     ),
     "A10: after a disaster the further position counts": fault(DISASTER, "disaster moves", newest_counts=False),
@@ -328,20 +330,20 @@ BROKEN: dict[str, Fault] = {
     "groups are moved without a fence": fault(
         UNDONE, "undo of a failover says that it is done", fences_before_moving=False
     ),
-    "groups are moved when the flow is open again": fault(
-        UNDONE, "failover says that its groups are moved", closed_under_claim=False
+    "groups are moved when the flow is unfrozen": fault(
+        UNDONE, "failover says that its groups are moved", frozen_under_lease=False
     ),
-    "groups are moved by one who has lost his claim": fault(
+    "groups are moved by one who has lost his lease": fault(
         UNDONE, "failover says that its groups are moved", checks_after_moving=False
     ),
     "groups read on while they are moved": fault(UNDONE, "failover lets the group of shop", rows_once_more=False),
-    "a failback's undo looks at one claim": fault(
-        FAILBACK_UNDONE, "failback lets the group of shop", checks_both_claims=False
+    "a failback's undo looks at one lease": fault(
+        FAILBACK_UNDONE, "failback lets the group of shop", checks_both_leases=False
     ),
     "a failback is finished over groups that were put back": fault(
         FAILBACK_UNDONE, "failback lets the group of shop", stand_back=False
     ),
-    "a migration is undone while its groups are switched": fault(
+    "a migration is undone while its groups are cut over": fault(
         MOVE_UNDONE, "undo of a migration says that it is done", undo_looks_last=False
     ),
 }

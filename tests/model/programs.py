@@ -1,6 +1,6 @@
 """The programs of the model: windows of both flows, and each procedure as the product takes it, step by step.
 
-What the steps write, and under which claim, is that of ``include/airmirror/runbooks`` and ``flows``. People stop and start
+What the steps write, and under which lease, is that of ``include/airmirror/runbooks`` and ``flows``. People stop and start
 applications where the procedure asks for it.
 """
 
@@ -12,16 +12,16 @@ from airmirror.wire.owners import Change
 from model import migrating, orders, others, steps
 from model.estate import BACK, EAST, THERE, WEST
 from model.order_rules import OrderRules
-from model.steps import Step, check, claim, initialise, judging, start, stop
+from model.steps import Step, check, initialise, judging, lease, start, stop
 
 
 def taking_back(rules: OrderRules) -> tuple[Step, ...]:
     """A migration's return that is taken back, as long as nobody has written."""
-    return (claim(THERE), claim(BACK), migrating.nobody_has_written, *giving_up(rules))
+    return (lease(THERE), lease(BACK), migrating.nobody_has_written, *giving_up(rules))
 
 
 def giving_up(rules: OrderRules) -> tuple[Step, ...]:
-    """Nothing returns any more, under both claims."""
+    """Nothing returns any more, under both leases."""
     checks = check(BACK) if rules.checks_back else orders.looks_no_more
     return (*orders.committing(Change.END, rules), checks, *orders.committing(Change.GIVE_UP, rules))
 
@@ -29,30 +29,30 @@ def giving_up(rules: OrderRules) -> tuple[Step, ...]:
 def beginning(rules: OrderRules) -> tuple[Step, ...]:
     """Records return from now on."""
     accounts = (initialise(BACK), orders.commit_accounts(BACK))
-    return (claim(THERE), claim(BACK), orders.beginnings, *accounts, *orders.committing(Change.BEGIN, rules))
+    return (lease(THERE), lease(BACK), orders.beginnings, *accounts, *orders.committing(Change.BEGIN, rules))
 
 
 @lru_cache(maxsize=64)
 def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
     """The steps of each kind of process."""
-    closing = orders.committing(Change.CLOSE, rules)
-    opening = orders.committing(Change.OPEN, rules, may_open=True)
-    fences_back = (claim(BACK),) if rules.fences_back else ()
+    freezing = orders.committing(Change.FREEZE, rules)
+    opening = orders.committing(Change.UNFREEZE, rules, may_open=True)
+    fences_reverse = (lease(BACK),) if rules.fences_reverse else ()
     last_step = (
         orders.is_anything_back,
-        claim(THERE),
-        *fences_back,
+        lease(THERE),
+        *fences_reverse,
         orders.stand_back,
         orders.returned_accounts,
         initialise(THERE),
         orders.commit_accounts(THERE),
-        *judging(THERE, rules, goes_on=True),
+        *judging(THERE, rules, resumes=True),
         initialise(THERE) if rules.transaction else check(THERE),
         orders.finish_moves,
     )
     moves = (
-        claim(THERE, fences=rules.fences_before_moving),
-        *((orders.check_closed,) if rules.closed_under_claim else ()),
+        lease(THERE, fences=rules.fences_before_moving),
+        *((orders.check_frozen,) if rules.frozen_under_lease else ()),
         steps.choose(THERE),
         steps.remember(THERE, "failover"),
         steps.move(THERE),
@@ -64,22 +64,22 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             steps.copy(flow),
             *judging(flow, rules),
         )
-        for flow, looks_first in ((THERE, False), (BACK, not rules.looks_under_claim))
+        for flow, looks_first in ((THERE, False), (BACK, not rules.looks_under_lease))
     }
-    found |= {f"gate {flow}": (claim(flow, fences=False), *judging(flow, rules)) for flow in (THERE, BACK)}
+    found |= {f"gate {flow}": (lease(flow, fences=False), *judging(flow, rules)) for flow in (THERE, BACK)}
     found |= {f"groups {flow}": (steps.sync_look(flow), steps.sync_write(flow)) for flow in (THERE, BACK)}
     found |= {f"deployment {each}": (others.sees(each),) for each in (0, 1)}
     found |= {
-        "close": (claim(THERE), *closing),
-        "open": (orders.nothing_returns, claim(THERE), orders.nothing_returns, *opening),
+        "freeze": (lease(THERE), *freezing),
+        "open": (orders.nothing_returns, lease(THERE), orders.nothing_returns, *opening),
         "failover": (
             stop(),
             orders.await_drained,
-            claim(THERE),
+            lease(THERE),
             orders.last_look,
-            *closing,
+            *freezing,
             orders.look_again,
-            orders.check_closed,
+            orders.check_frozen,
             steps.rows(THERE),
             *moves,
             steps.say_moved(THERE),
@@ -87,8 +87,8 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         ),
         "disaster": (
             stop(),
-            claim(THERE),
-            *closing,
+            lease(THERE),
+            *freezing,
             orders.judge_alone,
             orders.last_seen,
             *moves,
@@ -98,7 +98,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         "undo of a failover": (
             stop(),
             orders.nothing_returns,
-            claim(THERE),
+            lease(THERE),
             orders.nothing_returns,
             orders.look_at_undo,
             steps.put_back(THERE),
@@ -112,13 +112,13 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             *beginning(rules),
             stop(),
             orders.await_returned,
-            claim(THERE),
-            claim(BACK),
+            lease(THERE),
+            lease(BACK),
             orders.last_look_back,
             *orders.committing(Change.END, rules),
             check(BACK),
             orders.returned_rows,
-            claim(BACK),
+            lease(BACK),
             steps.choose(BACK),
             steps.remember(BACK, "return"),
             steps.move(BACK),
@@ -129,8 +129,8 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         "last step of a failback": (*last_step, start(EAST)),
         "undo of a failback": (
             stop(),
-            claim(THERE),
-            claim(BACK),
+            lease(THERE),
+            lease(BACK),
             orders.look_at_failback_undo,
             steps.put_back(BACK),
             steps.forget_moves(BACK),
@@ -141,19 +141,19 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             stop(producers=False),
             migrating.await_verified,
             steps.rows(THERE),
-            migrating.left_to_switch,
+            migrating.left_to_cut_over,
             steps.remember(THERE, "move", under=False),
             steps.move(THERE, under=False),
-            migrating.switched,
+            migrating.cut_over,
             start(WEST, producers=False),
         ),
-        "switch producers": (
+        "cut over producers": (
             stop(readers=False),
             migrating.await_drained,
-            claim(THERE),
-            migrating.switched,
+            lease(THERE),
+            migrating.cut_over,
             orders.last_look,
-            *closing,
+            *freezing,
             orders.look_again,
             start(WEST, readers=False),
         ),
@@ -163,7 +163,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             stop(),
             migrating.plan_undo,
             *taking_back(rules),
-            claim(THERE),
+            lease(THERE),
             orders.nothing_returns,
             migrating.nobody_has_written,
             *opening,
@@ -176,14 +176,14 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             start(EAST),
         ),
         "reset 0": (
-            claim(THERE),
+            lease(THERE),
             others.may_reset(THERE),
             others.recreate(THERE),
             initialise(THERE),
             orders.commit_accounts(THERE),
         ),
         "reset 1": (
-            claim(BACK),
+            lease(BACK),
             others.may_reset(BACK),
             others.recreate(BACK),
             initialise(BACK),
@@ -191,29 +191,29 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         ),
         "hand-back": (
             others.pause,
-            claim(THERE, fences=rules.handback_fences),
+            lease(THERE, fences=rules.handback_fences),
             others.copied_positions,
             check(THERE),
             others.hand_over,
         ),
         "take-over": (
             others.stop_mirrormaker,
-            claim(THERE),
+            lease(THERE),
             others.follow_copies,
             initialise(THERE),
             orders.commit_accounts(THERE),
             others.go_on,
         ),
-        "fence, and its end": (
+        "block, and its end": (
             others.access(0, True, "writes its record"),
             others.access(1, True, "denies on the source"),
             others.access(1, False, "denies no more"),
             others.access(0, False, "deletes its record"),
         ),
         "ACLs": (
-            others.read(0, "reads which fences there are"),
+            others.read(0, "reads which blocks there are"),
             others.read(1, "reads what the source denies"),
-            *((others.read(0, "reads which fences there are"),) if rules.copies_no_fence else ()),
+            *((others.read(0, "reads which blocks there are"),) if rules.copies_no_block else ()),
             *((others.read(1, "reads what the source denies"),) if rules.reads_acls_again else ()),
             others.copy_acls,
         ),

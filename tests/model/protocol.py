@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from model.rules import Rules, holding, seen_claims, truly_holds
+from model.rules import Rules, holding, seen_leases, truly_holds
 from model.world import (
     COMMITTING,
     DECIDED,
@@ -19,19 +19,19 @@ from model.world import (
     Copied,
     Driver,
     Ender,
+    MappingRecord,
     Producer,
     Progress,
-    Segment,
     Share,
     World,
     abort,
     append,
     begin,
-    claim,
     commit,
     initialise,
     known_progress,
-    newest_segments,
+    lease,
+    newest_mappings,
     pending,
     write_markers,
 )
@@ -51,8 +51,8 @@ class Scope:
     """What is explored: windows with their slots, source logs (``r`` record, ``a`` aborted), and how often each fault happens.
 
     ``begins``: the flow begins at this offset, which its first window commits before it copies (``auto.offset.reset=latest``,
-    a take-over). ``resets``: windows that only commit where to go on, after foreign records. ``enders``: windows that
-    somebody ends from outside. ``leases``: how far the clock goes. ``skew``: each window's clock. ``aggregate``: foreign records
+    a take-over). ``resets``: windows that only commit where to resume, after foreign records. ``enders``: windows that
+    somebody ends from outside. ``terms``: how far the clock goes. ``skew``: each window's clock. ``aggregate``: foreign records
     between the flow's own are no error.
     """
 
@@ -60,7 +60,7 @@ class Scope:
     slots: tuple[int, ...]
     source: tuple[str, ...] = ("rr",)
     faults: tuple[tuple[str, int], ...] = ()
-    leases: int = 0
+    terms: int = 0
     begins: int = 0
     skew: tuple[int, ...] = ()
     enders: tuple[int, ...] = ()
@@ -71,9 +71,9 @@ class Scope:
         most = max(self.slots)
         return World(
             clock=0,
-            claims=(),
+            leases=(),
             data=((),) * len(self.source),
-            segments=(),
+            mappings=(),
             progress=(),
             verified=(0,) * len(self.source),
             producers=(Producer(),) * most,
@@ -110,7 +110,7 @@ def follow(scope: Scope, rules: Rules, world: World) -> Next:
 
 
 def _surroundings(scope: Scope, rules: Rules, world: World) -> Next:
-    if world.clock < scope.leases:
+    if world.clock < scope.terms:
         yield "a lease passes", world._replace(clock=world.clock + 1)
     for number, producer in enumerate(world.producers):
         if producer.state == COMMITTING:
@@ -134,10 +134,10 @@ def _befall(rules: Rules, world: World, window: int, driver: Driver) -> Next:
     if driver.step in HOLDING - {"release"} and world.left("interrupt"):
         yield f"window {window} is interrupted", _ends(world, window).spend("interrupt")
     if driver.step in HOLDING - {"grant"}:
-        last = next(found for found in reversed(world.claims) if found.window == window)
+        last = next(found for found in reversed(world.leases) if found.window == window)
         if last.time < world.clock or last.event == "released":
             yield (
-                f"window {window} renews its claim",
+                f"window {window} renews its lease",
                 append(world, window, "renewed", driver.ids, rules.renews_at_once),
             )
 
@@ -162,7 +162,7 @@ def _slot_of(scope: Scope, partition: int, window: int) -> int:
 
 
 def _ends(world: World, window: int) -> World:
-    """The driver has only its claim to release."""
+    """The driver has only its lease to release."""
     return world.driver(window, step="release", at=0, shares=(), waiting=())
 
 
@@ -174,17 +174,17 @@ def _gone(step: str) -> dict[str, object]:
 def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver) -> Next:
     step = driver.step
     if step == "idle":
-        yield from _claim(scope, rules, world, window)
+        yield from _lease(scope, rules, world, window)
     elif step == "grant":
-        yield "renews its claim, and deletes those before", _grant(rules, world, window, driver)
+        yield "renews its lease, and deletes those before", _grant(rules, world, window, driver)
     elif step == "refused":
         gone = world.driver(window, **_gone(OVER))
-        yield "deletes its claim", append(gone, window, "deleted")
+        yield "deletes its lease", append(gone, window, "deleted")
     elif step == "fence":
         yield from _fence(scope, rules, world, window, driver)
     elif step == "plan":
         if not pending(world):
-            known = newest_segments(world), known_progress(world)
+            known = newest_mappings(world), known_progress(world)
             yield _plan(scope, rules, world, window, driver, *known)
             if not rules.ledger_is_whole and world.left("rebuild"):
                 yield _plan(
@@ -193,7 +193,7 @@ def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver
                     world=world.spend("rebuild"),
                     window=window,
                     driver=driver,
-                    segments={},
+                    mappings={},
                     progress={},
                 )
     elif step in ("start", "check", "write", "commit"):
@@ -208,29 +208,29 @@ def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver
         yield "verifies", world.driver(window, step="release", shares=())._replace(verified=tuple(verified))
     elif step == "release":
         released = append(world, window, "released", driver.ids, rules.renews_at_once)
-        yield "releases its claim", released.driver(window, **_gone(OVER))
+        yield "releases its lease", released.driver(window, **_gone(OVER))
 
 
-def _claim(scope: Scope, rules: Rules, world: World, window: int) -> Next:
-    """Append the claim, and read those before it: nothing that is appended later changes what is read."""
+def _lease(scope: Scope, rules: Rules, world: World, window: int) -> Next:
+    """Append the lease, and read those before it: nothing that is appended later changes what is read."""
     own = scope.slots[window]
-    claimed = claim(world, window, own, scope.skew_of(window))
-    for scanned in {0, len(world.claims)}:
-        entries = seen_claims(world.claims, scanned, len(world.claims))
+    leased = lease(world, window, own, scope.skew_of(window))
+    for scanned in {0, len(world.leases)}:
+        entries = seen_leases(world.leases, scanned, len(world.leases))
         held = holding(rules.holder, entries, True)
         if rules.courtesy and held is not None and held.alive(world.clock):
-            yield f"claims the flow, finds window {held.window} at work", claimed.driver(window, step="refused")
+            yield f"takes the flow's lease, finds window {held.window} at work", leased.driver(window, step="refused")
             continue
-        if rules.courtesy and (other := truly_holds(world.claims, world.clock)) is not None:
-            claimed = claimed._replace(wrong=f"B: window {window} is granted the claim that window {other} holds")
+        if rules.courtesy and (other := truly_holds(world.leases, world.clock)) is not None:
+            leased = leased._replace(wrong=f"B: window {window} is granted the lease that window {other} holds")
         ids = max([own, *(record.slots for _, record in entries)]) if rules.fences_every_id else own
         others = tuple(sorted({record.window for _, record in entries}))
-        yield "claims the flow, and is granted it", claimed.driver(window, step="grant", ids=ids, others=others)
+        yield "takes the flow's lease, and is granted it", leased.driver(window, step="grant", ids=ids, others=others)
 
 
 def _grant(rules: Rules, world: World, window: int, driver: Driver) -> World:
-    """Renew the claim at once, so that all see that it was granted; delete those of windows that are over."""
-    if rules.renews_at_once or driver.ids > next(found.slots for found in world.claims if found.window == window):
+    """Renew the lease at once, so that all see that it was granted; delete those of windows that are over."""
+    if rules.renews_at_once or driver.ids > next(found.slots for found in world.leases if found.window == window):
         world = append(world, window, "renewed", driver.ids, rules.renews_at_once)
     for other in driver.others:
         world = append(world, other, "deleted")
@@ -270,17 +270,17 @@ def _plan(
     world: World,
     window: int,
     driver: Driver,
-    segments: Mapping[tuple[int, int], Segment],
+    mappings: Mapping[tuple[int, int], MappingRecord],
     progress: Mapping[int, int],
 ) -> tuple[str, World]:
-    """``segments`` and ``progress``: as the ledger has them."""
-    if scope.begins and not segments:
+    """``mappings`` and ``progress``: as the ledger has them."""
+    if scope.begins and not mappings:
         starts = tuple(Share(partition, scope.begins, 0) for partition in range(len(scope.source)))
         return "finds a flow that has not begun", world.driver(window, step="start", shares=starts)
     if window in scope.resets:
         resets = tuple(_reset(world, partition) for partition in range(len(scope.source)))
-        return "decides where to go on", world.driver(window, step="start", shares=resets)
-    shares = _positions(scope, rules, segments, progress)
+        return "decides where to resume", world.driver(window, step="start", shares=resets)
+    shares = _positions(scope, rules, mappings, progress)
     if not shares:
         return "finds nothing new", world.driver(window, step="examine")
     slots = sorted({_slot_of(scope, share.partition, window) for share in shares})
@@ -292,14 +292,14 @@ def _plan(
 
 
 def _positions(
-    scope: Scope, rules: Rules, segments: Mapping[tuple[int, int], Segment], progress: Mapping[int, int]
+    scope: Scope, rules: Rules, mappings: Mapping[tuple[int, int], MappingRecord], progress: Mapping[int, int]
 ) -> list[Share]:
     """The partitions with something new, each from its position on."""
     shares = []
     for partition, log in enumerate(scope.source):
-        newest = _last(segments.values(), partition)
+        newest = _last(mappings.values(), partition)
         position = newest.end if newest is not None else progress.get(partition, -1) + 1
-        if not rules.positions_from_segments:
+        if not rules.positions_from_mappings:
             position = progress.get(partition, -1) + 1
         if position < len(log):
             shares.append(Share(partition, position, 0 if newest is None else newest.last))
@@ -310,53 +310,53 @@ def _commit_starts(scope: Scope, rules: Rules, world: World, window: int, driver
     step = driver.step
     if step == "start":
         if (after := initialise(world, 0)) is not None:
-            following = "check" if rules.driver_checks_claim else "write"
+            following = "check" if rules.driver_checks_lease else "write"
             yield "initialises id 0", _fenced(rules, after, 0).driver(window, step=following)
     elif step == "check":
         if not pending(world):
             mine = _holds(rules, world, window)
-            yield "looks at its claim", world.driver(window, step="write") if mine else _ends(world, window)
+            yield "looks at its lease", world.driver(window, step="write") if mine else _ends(world, window)
     elif step == "write":
-        segments = tuple(
-            Segment(
+        mappings = tuple(
+            MappingRecord(
                 partition=share.partition,
                 start=share.position,
                 end=share.position,
                 first=share.target_end,
                 last=share.target_end,
-                claims=len(world.claims),
+                leases=len(world.leases),
                 transaction=0,
             )
             for share in driver.shares
         )
         progress = tuple(Progress(share.partition, share.position - 1, 0) for share in driver.shares)
-        after = world._replace(segments=world.segments + segments, progress=world.progress + progress)
-        yield "writes where to go on", begin(after, 0, window).driver(window, step="commit", shares=())
+        after = world._replace(mappings=world.mappings + mappings, progress=world.progress + progress)
+        yield "writes where to resume", begin(after, 0, window).driver(window, step="commit", shares=())
     else:
         following = "release" if window in scope.resets else "plan"
-        yield "commits where to go on", commit(world, 0).driver(window, step=following)
+        yield "commits where to resume", commit(world, 0).driver(window, step=following)
 
 
 def _reset(world: World, partition: int) -> Share:
-    """Somebody accepts what others have written: the flow goes on after it."""
-    newest = _last(newest_segments(world).values(), partition)
+    """Somebody accepts what others have written: the flow resumes after it."""
+    newest = _last(newest_mappings(world).values(), partition)
     return Share(partition, 0 if newest is None else newest.end, len(world.data[partition]))
 
 
-def _last(segments: Iterable[Segment], partition: int) -> Segment | None:
-    """The newest segment record: the one that reaches farthest."""
-    return max((found for found in segments if found.partition == partition), key=lambda found: found.end, default=None)
+def _last(mappings: Iterable[MappingRecord], partition: int) -> MappingRecord | None:
+    """The newest mapping record: the one that reaches farthest."""
+    return max((found for found in mappings if found.partition == partition), key=lambda found: found.end, default=None)
 
 
 def _holds(rules: Rules, world: World, window: int) -> bool:
-    """As an attempt looks: at the claims from its window's own on."""
-    entries = tuple((place, world.claims[place]) for place in range(_own_claim(world, window), len(world.claims)))
+    """As an attempt looks: at the leases from its window's own on."""
+    entries = tuple((place, world.leases[place]) for place in range(_own_lease(world, window), len(world.leases)))
     held = holding(rules.holder, entries, False)
     return held is not None and held.window == window and not held.released
 
 
-def _own_claim(world: World, window: int) -> int:
-    return next(place for place, found in enumerate(world.claims) if found.window == window)
+def _own_lease(world: World, window: int) -> int:
+    return next(place for place, found in enumerate(world.leases) if found.window == window)
 
 
 def _attempt(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next:
@@ -378,14 +378,14 @@ def _attempt(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next
 
 
 def _look(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[str, World]:
-    """The claim, and what is committed, as of one end of the segment topic."""
-    if rules.slot_checks_claim and not _holds(rules, world, attempt.window):
-        return "finds that its claim is over", _answered(world.without(attempt), attempt)
-    own = _own_claim(world, attempt.window)
-    segments = [found for found in newest_segments(world).values() if rules.continues and found.claims > own]
+    """The lease, and what is committed, as of one end of the mapping topic."""
+    if rules.slot_checks_lease and not _holds(rules, world, attempt.window):
+        return "finds that its lease is over", _answered(world.without(attempt), attempt)
+    own = _own_lease(world, attempt.window)
+    mappings = [found for found in newest_mappings(world).values() if rules.continues and found.leases > own]
     shares = []
     for share in attempt.plan:
-        newest = _last(segments, share.partition)
+        newest = _last(mappings, share.partition)
         if newest is not None and newest.end > share.position:
             share = Share(share.partition, newest.end, newest.last)
         if share.position < len(scope.source[share.partition]):
@@ -393,7 +393,7 @@ def _look(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[s
     if not shares:
         return "finds everything done", _answered(world.without(attempt), attempt)
     following = "write" if rules.initialises_first else "initialise"
-    return "finds its claim alive", world.step(attempt, step=following, shares=tuple(shares))
+    return "finds its lease alive", world.step(attempt, step=following, shares=tuple(shares))
 
 
 def _answered(world: World, attempt: Attempt) -> World:
@@ -407,11 +407,11 @@ def _answered(world: World, attempt: Attempt) -> World:
 
 
 def _write(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[str, World] | None:
-    """The next record of every partition, its segment and its progress. None: other transactions must end first."""
+    """The next record of every partition, its mapping and its progress. None: other transactions must end first."""
     number, data = attempt.slot, list(world.data)
     if world.producers[number].state == COMMITTING:
         return None
-    segments, progress, shares = world.segments, world.progress, []
+    mappings, progress, shares = world.mappings, world.progress, []
     for share in attempt.shares:
         partition, position, end = share
         if scope.source[partition][position] == "r":
@@ -423,13 +423,13 @@ def _write(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[
                     return "finds foreign records", _answered(world.without(attempt), attempt)
                 return "finds foreign records", world._replace(wrong=ACCUSED)
             data[partition] = (*log, Copied(position, number))
-            segment = Segment(
+            mapping = MappingRecord(
                 partition=partition,
                 start=position,
                 end=position + 1,
                 first=len(log),
                 last=len(log) + 1,
-                claims=len(world.claims),
+                leases=len(world.leases),
                 transaction=number,
             )
         else:
@@ -438,21 +438,21 @@ def _write(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[
                 if rules.carries_target_end
                 else next(each.target_end for each in attempt.plan if each[0] == partition)
             )
-            segment = Segment(
+            mapping = MappingRecord(
                 partition=partition,
                 start=position,
                 end=position + 1,
                 first=carried,
                 last=carried,
-                claims=len(world.claims),
+                leases=len(world.leases),
                 transaction=number,
             )
         if not rules.one_transaction:
-            segment = segment._replace(transaction=DECIDED)
-        segments = (*segments, segment)
+            mapping = mapping._replace(transaction=DECIDED)
+        mappings = (*mappings, mapping)
         progress = (*progress, Progress(partition, position, number))
-        shares.append(Share(partition, position + 1, max(end, segment.last)))
-    after = world._replace(data=tuple(data), segments=segments, progress=progress)
+        shares.append(Share(partition, position + 1, max(end, mapping.last)))
+    after = world._replace(data=tuple(data), mappings=mappings, progress=progress)
     after = begin(after, number, attempt.window).step(attempt, step="commit", shares=tuple(shares))
     return "writes " + ", ".join(f"{share.partition}:{share.position}" for share in attempt.shares), after
 
@@ -474,16 +474,16 @@ def _commit(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next:
 
 
 def _found(world: World) -> tuple[Share, ...]:
-    """What can be verified: of every partition the end of the segments that lie on the target as they say."""
+    """What can be verified: of every partition the end of the mappings that lie on the target as they say."""
     found = []
     for partition, log in enumerate(world.data):
-        segments = [each for each in newest_segments(world).values() if each.partition == partition]
+        mappings = [each for each in newest_mappings(world).values() if each.partition == partition]
         good = 0
-        for segment in sorted(segments, key=lambda each: each.start):
-            held = [record.source for record in log[segment.first : segment.last] if record.transaction == DECIDED]
-            if held != list(range(segment.start, segment.end))[: segment.last - segment.first]:
+        for mapping in sorted(mappings, key=lambda each: each.start):
+            held = [record.source for record in log[mapping.first : mapping.last] if record.transaction == DECIDED]
+            if held != list(range(mapping.start, mapping.end))[: mapping.last - mapping.first]:
                 break
-            good = segment.end
+            good = mapping.end
         if good:
             found.append(Share(partition, good, 0))
     return tuple(found)
@@ -492,16 +492,16 @@ def _found(world: World) -> tuple[Share, ...]:
 def _end(
     scope: Scope, rules: Rules, world: World, window: int, ender: Ender
 ) -> Iterator[tuple[str, tuple[World, Ender]]]:
-    """``end_window``: release the claim, then fence every id, so that what is fenced can't begin anew under the claim."""
+    """``end_window``: release the lease, then fence every id, so that what is fenced can't begin anew under the lease."""
     step = ender.step
     if step == "idle":
         if world.drivers[window].step in HOLDING | {DEAD, OVER} and any(
-            found.window == window for found in world.claims
+            found.window == window for found in world.leases
         ):
             yield _looks_whom_to_end(rules, world, window)
     elif step == "release":
         released = append(world, window, "released", by_broker=rules.renews_at_once)
-        yield "releases its claim", (released, Ender("fence" if rules.release_then_fence else OVER))
+        yield "releases its lease", (released, Ender("fence" if rules.release_then_fence else OVER))
     elif step == "fence" and (after := initialise(world, ender.at)) is not None:
         last = ender.at + 1 == max(scope.slots)
         following = Ender(OVER if rules.release_then_fence else "release") if last else Ender("fence", ender.at + 1)
@@ -509,9 +509,9 @@ def _end(
 
 
 def _looks_whom_to_end(rules: Rules, world: World, window: int) -> tuple[str, tuple[World, Ender]]:
-    held = holding(rules.holder, seen_claims(world.claims, 0, len(world.claims)), True)
+    held = holding(rules.holder, seen_leases(world.leases, 0, len(world.leases)), True)
     if held is None or held.window != window or held.released:
         if held is not None and held.window != window:
             return "finds another window at work", (world, Ender(DEAD))
-        return "finds its claim released", (world, Ender("fence" if rules.fences_released else OVER))
-    return "finds its claim", (world, Ender("release" if rules.release_then_fence else "fence"))
+        return "finds its lease released", (world, Ender("fence" if rules.fences_released else OVER))
+    return "finds its lease", (world, Ender("release" if rules.release_then_fence else "fence"))

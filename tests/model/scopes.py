@@ -21,18 +21,18 @@ ONE = Scope(
 CUT = Scope(
     "a window that is cut after an aborted transaction, and another one", (1, 1), ("rar",), (("cut", 1), ("kill", 1))
 )
-TWO = Scope("two windows, a lease apart", (1, 1), ("rr",), (("kill", 1), ("kill_slot", 1)), leases=1)
-FEWER = Scope("two slots, then one that has both partitions", (2, 1), ("r", "r"), (("kill", 1),), leases=1)
-BEGIN = Scope("two windows that find a flow that has not begun", (1, 1), ("rrr",), (("kill", 1),), leases=1, begins=1)
+TWO = Scope("two windows, a lease apart", (1, 1), ("rr",), (("kill", 1), ("kill_slot", 1)), terms=1)
+FEWER = Scope("two slots, then one that has both partitions", (2, 1), ("r", "r"), (("kill", 1),), terms=1)
+BEGIN = Scope("two windows that find a flow that has not begun", (1, 1), ("rrr",), (("kill", 1),), terms=1, begins=1)
 RESET = Scope(
     "two windows, and a reset between them after foreign records",
     (1, 1, 1),
     ("rr",),
     (("foreign", 1),),
-    leases=1,
+    terms=1,
     resets=(1,),
 )
-LATE = Scope("a reset, and a window a lease later", (1, 1), ("rr",), (("kill", 1),), leases=1, resets=(0,))
+LATE = Scope("a reset, and a window a lease later", (1, 1), ("rr",), (("kill", 1),), terms=1, resets=(0,))
 ACCEPTED = replace(RESET, name="a window, and a reset after foreign records", slots=(1, 1))
 ENDED = Scope(
     "a window that is paused or killed, and ended from outside",
@@ -41,8 +41,8 @@ ENDED = Scope(
     (("kill", 1), ("interrupt", 1)),
     enders=(0,),
 )
-CLOCKS = Scope("three windows whose clocks differ", (1, 1, 1), ("r",), leases=1, skew=(0, 0, -5))
-PACKED = Scope("three windows, packed differently", (1, 2, 1), ("r", "r"), leases=1)
+CLOCKS = Scope("three windows whose clocks differ", (1, 1, 1), ("r",), terms=1, skew=(0, 0, -5))
+PACKED = Scope("three windows, packed differently", (1, 2, 1), ("r", "r"), terms=1)
 UNPOLITE = replace(RULES, courtesy=False)
 DELETED = Scope(
     "mm2-offsets is deleted, the ledger rebuilt",
@@ -67,14 +67,14 @@ DEEP = (
         name="two windows, every fault",
         faults=(("kill", 1), ("kill_slot", 1), ("double", 1), ("lose_answer", 1), ("time_out", 1), ("cut", 1)),
     ),
-    replace(TWO, name="two windows, three records, two leases", source=("rrr",), leases=2),
+    replace(TWO, name="two windows, three records, two terms", source=("rrr",), terms=2),
     replace(
         FEWER,
         name="two slots, then one; slots die and answers are lost",
         faults=(("kill", 1), ("kill_slot", 1), ("lose_answer", 1)),
     ),
-    Scope("one slot, then two", (1, 2), ("r", "r"), (("kill", 1), ("kill_slot", 1)), leases=1),
-    Scope("three windows", (1, 1, 1), ("rr",), (("kill", 1), ("interrupt", 1)), leases=1),
+    Scope("one slot, then two", (1, 2), ("r", "r"), (("kill", 1), ("kill_slot", 1)), terms=1),
+    Scope("three windows", (1, 1, 1), ("rr",), (("kill", 1), ("interrupt", 1)), terms=1),
     Scope("two slots, ended from outside", (2, 1), ("r", "r"), (("kill", 1), ("interrupt", 1)), enders=(0,)),
     replace(
         BEGIN,
@@ -87,7 +87,7 @@ DEEP = (
 BROKEN: dict[str, tuple[Scope, Rules, str]] = {
     "B1: positions from mm2-offsets": (
         DELETED,
-        replace(RULES, positions_from_segments=False),
+        replace(RULES, positions_from_mappings=False),
         "partition 0: D: the target holds source offsets [0, 1, 0]",
     ),
     "B1: a plan reads a ledger that is being rebuilt": (
@@ -100,14 +100,14 @@ BROKEN: dict[str, tuple[Scope, Rules, str]] = {
         replace(RULES, carries_target_end=False),
         "a partition is accused",
     ),
-    "S8: the driver commits without a look at its claim": (
+    "S8: the driver commits without a look at its lease": (
         BEGIN,
-        replace(RULES, driver_checks_claim=False),
+        replace(RULES, driver_checks_lease=False),
         "partition 0: A",
     ),
-    "S8: a reset commits without a look at its claim": (
+    "S8: a reset commits without a look at its lease": (
         LATE,
-        replace(RULES, driver_checks_claim=False),
+        replace(RULES, driver_checks_lease=False),
         "partition 0:",
     ),
     "end_window: fenced first, released then": (
@@ -120,20 +120,20 @@ BROKEN: dict[str, tuple[Scope, Rules, str]] = {
         replace(RULES, fences_released=False),
         "window 0 was ended, and its transaction",
     ),
-    "M6: the claim is looked at, then the id initialised": (
+    "M6: the lease is looked at, then the id initialised": (
         replace(ONE, aggregate=True),
         replace(RULES, initialises_first=False),
         "partition 0: D",
     ),
     "M6, not an aggregate": (ONE, replace(RULES, initialises_first=False), "a partition is accused"),
-    "M5: a refused claim hides the one that is alive": (
+    "M5: a refused lease hides the one that is alive": (
         CLOCKS,
         replace(RULES, holder=holder_before, renews_at_once=False),
         "B: window 2 is granted",
     ),
-    "a slot does not look at the claim": (
+    "a slot does not look at the lease": (
         replace(FEWER, aggregate=True),
-        replace(RULES, slot_checks_claim=False),
+        replace(RULES, slot_checks_lease=False),
         "partition 1: D",
     ),
     "nothing is fenced": (replace(FEWER, aggregate=True), replace(RULES, fences=False), "partition 1: D"),
@@ -147,7 +147,7 @@ BROKEN: dict[str, tuple[Scope, Rules, str]] = {
         replace(RULES, continues=False),
         "partition 0: D",
     ),
-    "A: segments outside the transaction": (ONE, replace(RULES, one_transaction=False), "partition 0: G"),
+    "A: mappings outside the transaction": (ONE, replace(RULES, one_transaction=False), "partition 0: G"),
 }
 
 

@@ -1,7 +1,7 @@
-"""The steps that windows, orders and people share: claims, transactions, copying, judging, groups.
+"""The steps that windows, orders and people share: leases, transactions, copying, judging, groups.
 
 A step reads or writes what others see once; between any two steps everybody else may act, and a process may stand still for as
-long as you like. A claim is granted to whoever wants it: its holder may have slept.
+long as you like. A lease is granted to whoever wants it: its holder may have slept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from airmirror.clusters.protocol.groups import Group
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.runbooks.moving import PutBack
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Owner
-from airmirror.wire.switches import GroupMove
 from model.estate import (
     BACK,
     FLOWS,
@@ -80,42 +80,42 @@ def written_there(world: World, topics: Collection[int]) -> list[int]:
     return [each for each in topics if len(world.logs[each][WEST]) > (world.account(THERE, each) or Account()).end]
 
 
-def claim(flow: int, *, fences: bool = True) -> Step:
-    """Claim a flow, and fence its ids."""
+def lease(flow: int, *, fences: bool = True) -> Step:
+    """Lease a flow, and fence its ids."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         world = world._replace(
             processes=tuple(
                 each._replace(
-                    claims=put(each.claims, flow, False), ids=put(each.ids, flow, False) if fences else each.ids
+                    leases=put(each.leases, flow, False), ids=put(each.ids, flow, False) if fences else each.ids
                 )
                 for each in world.processes
             )
         )
-        what = "claims and fences" if fences else "claims"
-        return f"{what} {FLOWS[flow]}", world, on(me, claims=put(me.claims, flow, True))
+        what = "leases and fences" if fences else "leases"
+        return f"{what} {FLOWS[flow]}", world, on(me, leases=put(me.leases, flow, True))
 
     return step
 
 
 def check(flow: int) -> Step:
-    """Look whether the claim still holds."""
+    """Look whether the lease still holds."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        return f"looks at its claim of {FLOWS[flow]}", world, on(me) if me.claims[flow] else over(me)
+        return f"looks at its lease of {FLOWS[flow]}", world, on(me) if me.leases[flow] else over(me)
 
     return step
 
 
 def initialise(flow: int) -> Step:
-    """Initialise the id of a transaction, then look whether the claim still holds."""
+    """Initialise the id of a transaction, then look whether the lease still holds."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         world = world._replace(
             processes=tuple(each._replace(ids=put(each.ids, flow, False)) for each in world.processes)
         )
-        mine = on(me, ids=put(me.ids, flow, True)) if me.claims[flow] else over(me)
-        return f"initialises an id of {FLOWS[flow]}, and looks at its claim", world, mine
+        mine = on(me, ids=put(me.ids, flow, True)) if me.leases[flow] else over(me)
+        return f"initialises an id of {FLOWS[flow]}, and looks at its lease", world, mine
 
     return step
 
@@ -133,10 +133,10 @@ def look(flow: int) -> Step:
 
 def starts(flow: int) -> Step:
     """A window of the flow begins, unless it is paused."""
-    claims = claim(flow)
+    leases = lease(flow)
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome | None:
-        return None if world.paused and flow == THERE else claims(world, me, rules)
+        return None if world.paused and flow == THERE else leases(world, me, rules)
 
     return step
 
@@ -175,7 +175,7 @@ def _both(world: World, flow: int, topic: int) -> tuple[tuple[int, ...], tuple[i
     return world.logs[topic][flow], world.logs[topic][1 - flow]
 
 
-def examine(flow: int, *, goes_on: bool = False) -> Step:
+def examine(flow: int, *, resumes: bool = False) -> Step:
     """A gate reads what is committed and not verified, and compares it."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
@@ -186,12 +186,12 @@ def examine(flow: int, *, goes_on: bool = False) -> Step:
                 seen.append((topic, account.position, account.resets))
                 world = world.with_account(flow, topic, account._replace(judged=account.position))
         words = ", ".join(f"{TOPICS[topic]} up to {end - 1}" for topic, end, _ in seen)
-        return f"judges {words or 'nothing'}", world, on(me, seen=tuple(seen)) if seen or goes_on else over(me)
+        return f"judges {words or 'nothing'}", world, on(me, seen=tuple(seen)) if seen or resumes else over(me)
 
     return step
 
 
-def verify(flow: int, *, goes_on: bool = False) -> Step:
+def verify(flow: int, *, resumes: bool = False) -> Step:
     """The gate writes what it has found right."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
@@ -199,17 +199,17 @@ def verify(flow: int, *, goes_on: bool = False) -> Step:
             account = world.account(flow, topic)
             if account is not None and (account.resets == resets or not rules.verdict_has_seen):
                 world = world.with_account(flow, topic, account._replace(verified=end))
-        return "writes what is verified", world, on(me, seen=()) if goes_on else over(me)
+        return "writes what is verified", world, on(me, seen=()) if resumes else over(me)
 
     return step
 
 
-def judging(flow: int, rules: OrderRules, *, goes_on: bool = False) -> tuple[Step, ...]:
-    """The steps of a gate, with its look at the claim."""
+def judging(flow: int, rules: OrderRules, *, resumes: bool = False) -> tuple[Step, ...]:
+    """The steps of a gate, with its look at the lease."""
     return (
-        examine(flow, goes_on=goes_on),
+        examine(flow, resumes=resumes),
         *((check(flow),) if rules.gate_checks else ()),
-        verify(flow, goes_on=goes_on),
+        verify(flow, resumes=resumes),
     )
 
 
@@ -217,7 +217,7 @@ def judging(flow: int, rules: OrderRules, *, goes_on: bool = False) -> tuple[Ste
 
 
 def rows(flow: int) -> Step:
-    """Read where the order's groups stand on the flow's source, and where they would go on."""
+    """Read where the order's groups stand on the flow's source, and where they would resume."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         mine = named(world, me) if rules.groups_apart or me.topics else ALL
@@ -248,8 +248,8 @@ def remember(flow: int, by: str, *, under: bool = True) -> Step:
     """Write where the groups stand that are to be moved: of those that were moved before, their first place stays."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        if under and not me.claims[flow]:
-            return "looks at its claim: it is another's", world, over(me)
+        if under and not me.leases[flow]:
+            return "looks at its lease: it is another's", world, over(me)
         for topic, where, stands, reason in me.seen:
             if reason or not isinstance(where, Translated):
                 continue
@@ -262,12 +262,12 @@ def remember(flow: int, by: str, *, under: bool = True) -> Step:
 
 
 def move(flow: int, *, under: bool = True) -> Step:
-    """Write the positions of groups on the target, right after a look at the claim: Kafka has no fence for them."""
+    """Write the positions of groups on the target, right after a look at the lease: Kafka has no fence for them."""
     side = 1 - flow
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        if under and not me.claims[flow]:
-            return "looks at its claim: it is another's", world, over(me)
+        if under and not me.leases[flow]:
+            return "looks at its lease: it is another's", world, over(me)
         for topic, where, _, reason in me.seen:
             reader = world.readers[topic]
             if reason or not isinstance(where, Translated):
@@ -281,11 +281,11 @@ def move(flow: int, *, under: bool = True) -> Step:
 
 
 def say_moved(flow: int, *, may_repeat: bool = False) -> Step:
-    """While the claim holds still: say that groups go on at the very next record; where one was left, an error says so."""
+    """While the lease holds still: say that groups resume at the very next record; where one was left, an error says so."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        if rules.checks_after_moving and not me.claims[flow]:
-            return "looks at its claim: it is another's", world, over(me)
+        if rules.checks_after_moving and not me.leases[flow]:
+            return "looks at its lease: it is another's", world, over(me)
         for topic, where, _, reason in me.seen:
             if reason or not isinstance(where, Translated):
                 return "ends: a group was left", world, over(me)
@@ -295,7 +295,7 @@ def say_moved(flow: int, *, may_repeat: bool = False) -> Step:
                 world = world.wrongly(f"{me.kind} says that its groups are moved, and {TOPICS[topic]} is open")
             unseen = world.readers[topic].at[flow] - where.position if may_repeat else 0
             world = said(world, topic, 1 - flow, me, again=max(0, unseen), inexact=may_repeat)
-        return "says that groups go on at the very next record", world, on(me, seen=())
+        return "says that groups resume at the very next record", world, on(me, seen=())
 
     return step
 
@@ -315,7 +315,7 @@ def said(world: World, topic: int, side: int, me: Process, *, again: int = 0, in
 def to_put_back(
     world: World, me: Process, flow: int, by: str, topics: Collection[int]
 ) -> tuple[list[tuple[int, Move]], list[int], list[int]]:
-    """The moves of an order's kind, those of groups that have gone on, and those of groups with members on the target."""
+    """The moves of an order's kind, those of groups that have gone further, and those of groups with members on the target."""
     found, gone, active = [], [], []
     for topic in topics:
         its = world.moves[flow][topic]
@@ -336,13 +336,13 @@ def to_put_back(
 
 
 def put_back(flow: int, *, under: bool = True) -> Step:
-    """Write where groups stood before they were moved, right after a look at the claim; ``seen``: the moves."""
+    """Write where groups stood before they were moved, right after a look at the lease; ``seen``: the moves."""
     side = 1 - flow
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        lost = flow == BACK and rules.checks_both_claims and not me.claims[THERE]
-        if under and (lost or not me.claims[flow]):
-            return "looks at its claim: it is another's", world, over(me)
+        lost = flow == BACK and rules.checks_both_leases and not me.leases[THERE]
+        if under and (lost or not me.leases[flow]):
+            return "looks at its lease: it is another's", world, over(me)
         for topic, its in me.seen:
             reader = world.readers[topic]
             if reader.home == side:
@@ -357,8 +357,8 @@ def forget_moves(flow: int, *, under: bool = True) -> Step:
     """Delete the moves that were undone."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        if under and not me.claims[flow]:
-            return "looks at its claim: it is another's", world, over(me)
+        if under and not me.leases[flow]:
+            return "looks at its lease: it is another's", world, over(me)
         for topic, _ in me.seen:
             world = world.with_move(flow, topic, None)
         return "forgets where groups stood", world, on(me)
@@ -429,6 +429,6 @@ def sync_write(flow: int) -> Step:
 
 
 def not_exact(world: World, flow: int, topics: Collection[int]) -> list[int]:
-    """The topics whose groups would not go on at the very next record."""
+    """The topics whose groups would not resume at the very next record."""
     found = [(each, translation(world, flow, each)) for each in topics if world.readers[each].at[flow] >= 0]
     return [each for each, where in found if not is_exact(where) and where is not Reason.NOT_REPLICATED]

@@ -30,11 +30,11 @@ def test_every_state_is_right(scope: Scope) -> None:
     "scope",
     [
         pytest.param(scope, id=scope.name, marks=marks(scope))
-        for scope in (TWO, replace(FEWER, leases=0), replace(PACKED, slots=(2, 1), leases=0, aggregate=True))
+        for scope in (TWO, replace(FEWER, terms=0), replace(PACKED, slots=(2, 1), terms=0, aggregate=True))
     ],
 )
-def test_what_is_copied_is_right_where_nobody_waits_for_a_claim(scope: Scope) -> None:
-    """The claim is a courtesy: who holds it by mistake costs a window, and no record."""
+def test_what_is_copied_is_right_where_nobody_waits_for_a_lease(scope: Scope) -> None:
+    """The lease is a courtesy: who holds it by mistake costs a window, and no record."""
     found = explored(replace(scope, faults=()), UNPOLITE)
     assert found.whole, str(found)
 

@@ -14,12 +14,12 @@ DECIDED = -1  # in place of a transactional id: the record is committed, or was 
 FREE, OPEN, COMMITTING = "free", "open", "committing"  # what the transaction of an id is in
 
 
-class ClaimRecord(NamedTuple):
-    """A claim record; its offset is its place in the log. ``time`` is the broker's; ``said``, when its window claimed: by the
-    claimant's clock in the claim itself, by the broker's in what follows. ``slots``: the most that any claim had."""
+class LeaseRecord(NamedTuple):
+    """A lease record; its offset is its place in the log. ``time`` is the broker's; ``said``, when its window took the lease: by
+    the window's clock in the lease itself, by the broker's in what follows. ``slots``: the most that any lease had."""
 
     window: int
-    event: str  # claimed, renewed, go, released, deleted (refused, or over)
+    event: str  # taken, renewed, go, released, deleted (refused, or over)
     time: int
     said: int
     slots: int
@@ -32,15 +32,15 @@ class Copied(NamedTuple):
     transaction: int
 
 
-class Segment(NamedTuple):
-    """A segment record: source ``[start, end)`` lies at target ``[first, last)``. ``claims``: how many lie before it."""
+class MappingRecord(NamedTuple):
+    """A mapping record: source ``[start, end)`` lies at target ``[first, last)``. ``leases``: how many lie before it."""
 
     partition: int
     start: int
     end: int
     first: int
     last: int
-    claims: int
+    leases: int
     transaction: int
 
 
@@ -75,7 +75,7 @@ class Driver(NamedTuple):
     at: int = 0  # the id that is fenced next
     shares: tuple[Share, ...] = ()  # what it will write: starts, or what is verified
     waiting: tuple[int, ...] = ()  # slots that have not answered
-    others: tuple[int, ...] = ()  # windows whose claims it will delete
+    others: tuple[int, ...] = ()  # windows whose leases it will delete
 
 
 class Attempt(NamedTuple):
@@ -99,9 +99,9 @@ class World(NamedTuple):
     """One state. ``budget``: how often each fault may still happen; ``wrong``: a step that must not be taken was."""
 
     clock: int
-    claims: tuple[ClaimRecord, ...]
+    leases: tuple[LeaseRecord, ...]
     data: tuple[tuple[Copied, ...], ...]
-    segments: tuple[Segment, ...]
+    mappings: tuple[MappingRecord, ...]
     progress: tuple[Progress, ...]
     verified: tuple[int, ...]
     producers: tuple[Producer, ...]
@@ -135,20 +135,18 @@ class World(NamedTuple):
         return self.without(attempt).put(attempt._replace(**changes))
 
 
-def claim(world: World, window: int, slots: int, skew: int) -> World:
-    """Append a claim, outside every transaction."""
-    return world._replace(
-        claims=(*world.claims, ClaimRecord(window, "claimed", world.clock, world.clock + skew, slots))
-    )
+def lease(world: World, window: int, slots: int, skew: int) -> World:
+    """Append a lease, outside every transaction."""
+    return world._replace(leases=(*world.leases, LeaseRecord(window, "taken", world.clock, world.clock + skew, slots)))
 
 
 def append(world: World, window: int, event: str, slots: int | None = None, by_broker: bool = True) -> World:
-    """Append what becomes of a window's claim."""
-    own = next(record for record in world.claims if record.window == window)
-    record = ClaimRecord(
+    """Append what becomes of a window's lease."""
+    own = next(record for record in world.leases if record.window == window)
+    record = LeaseRecord(
         window, event, world.clock, own.time if by_broker else own.said, own.slots if slots is None else slots
     )
-    return world._replace(claims=(*world.claims, record))
+    return world._replace(leases=(*world.leases, record))
 
 
 def initialise(world: World, number: int) -> World | None:
@@ -172,12 +170,12 @@ def commit(world: World, number: int) -> World:
 def write_markers(world: World, number: int) -> World:
     """The end of a transaction that was committed: now everybody reads it."""
 
-    def decided(found: Copied | Segment | Progress) -> Copied | Segment | Progress:
+    def decided(found: Copied | MappingRecord | Progress) -> Copied | MappingRecord | Progress:
         return found._replace(transaction=DECIDED) if found.transaction == number else found
 
     world = world._replace(
         data=tuple(tuple(decided(record) for record in log) for log in world.data),  # type: ignore[misc]
-        segments=tuple(decided(record) for record in world.segments),  # type: ignore[misc]
+        mappings=tuple(decided(record) for record in world.mappings),  # type: ignore[misc]
         progress=_newest(tuple(decided(record) for record in world.progress)),  # type: ignore[arg-type]
     )
     return _producer(world, number, Producer())
@@ -196,7 +194,7 @@ def abort(world: World, number: int) -> World:
         logs.append(tuple(kept))
     world = world._replace(
         data=tuple(logs),
-        segments=tuple(record for record in world.segments if record.transaction != number),
+        mappings=tuple(record for record in world.mappings if record.transaction != number),
         progress=tuple(record for record in world.progress if record.transaction != number),
     )
     return _producer(world, number, Producer())
@@ -204,7 +202,7 @@ def abort(world: World, number: int) -> World:
 
 def pending(world: World) -> bool:
     """Whether a transaction is open in the internal topics: who reads them committed waits for its end."""
-    return any(record.transaction != DECIDED for record in (*world.segments, *world.progress))
+    return any(record.transaction != DECIDED for record in (*world.mappings, *world.progress))
 
 
 def committed(log: tuple[Copied, ...]) -> list[int]:
@@ -212,9 +210,9 @@ def committed(log: tuple[Copied, ...]) -> list[int]:
     return [record.source for record in log if record.source not in (None, FOREIGN) and record.transaction == DECIDED]  # type: ignore[misc]
 
 
-def newest_segments(world: World) -> dict[tuple[int, int], Segment]:
+def newest_mappings(world: World) -> dict[tuple[int, int], MappingRecord]:
     """What compaction keeps: of every (partition, source start) the last record, committed ones only."""
-    return {(found.partition, found.start): found for found in world.segments if found.transaction == DECIDED}
+    return {(found.partition, found.start): found for found in world.mappings if found.transaction == DECIDED}
 
 
 def known_progress(world: World) -> dict[int, int]:

@@ -9,9 +9,9 @@ from airmirror.naming import (
     IdentityReplicationPolicy,
     TopicFilter,
     is_cycle,
+    mapping_topic,
     progress_topic,
     replicated,
-    segment_topic,
 )
 
 EVERYTHING = TopicFilter((".*",), ())
@@ -97,7 +97,7 @@ def test_heartbeats_are_replicated_though_no_filter_names_them(enabled: bool) ->
     "topic",
     [
         progress_topic("other"),
-        segment_topic("other"),
+        mapping_topic("other"),
         "mm2-offset-syncs.west.internal",
         "other.checkpoints.internal",
         "__consumer_offsets",
@@ -117,4 +117,4 @@ def test_the_filter_matches_whole_names_and_excludes_win() -> None:
 
 def test_topics_that_keep_a_flows_state() -> None:
     assert progress_topic("east") == "mm2-offsets.east.internal"
-    assert segment_topic("east") == "airmirror-segments.east.internal"
+    assert mapping_topic("east") == "airmirror-mappings.east.internal"

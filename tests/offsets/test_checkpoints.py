@@ -24,7 +24,7 @@ from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
 from support.groups import commit
-from support.rounds import checkpoints_on, emit, of_groups, reverse_of, sync
+from support.post_window import checkpoints_on, emit, of_groups, reverse_of, sync
 from support.topics import Record, create_topic, delete_topic, produce, read_all
 
 
@@ -114,7 +114,7 @@ def test_lags_that_cannot_be_noted_keep_no_checkpoint_back(
     assert emit(flow, group) == 1 and len(checkpoints_on(flow)) == 1
 
 
-def test_the_way_back_of_a_flow_needs_nothing_to_replicate(
+def test_the_reverse_flow_of_a_flow_needs_nothing_to_replicate(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
 ) -> None:
     """Its own windows have never run, and its cluster has no topic of its own: groups' positions go back all the same."""

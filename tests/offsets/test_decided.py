@@ -40,12 +40,15 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
     assert settled(MIRROR, lambda: cast(Any, next(looks))) == "once"
 
 
-def test_what_is_closed_or_returns_keeps_all_its_segment_records() -> None:
+def test_what_is_frozen_or_returns_keeps_all_its_mapping_records() -> None:
     signed = Signed("w", 3, 1, "why", "ada")
-    shut = Owners.of(changed(Owners(), Change.CLOSE, ["closed", "orders"], signed, scope=OrderScope.TOPIC))
+    shut = Owners.of(changed(Owners(), Change.FREEZE, ["frozen", "orders"], signed, scope=OrderScope.TOPIC))
     back = changed(shut, Change.BEGIN, ["orders"], signed, scope=OrderScope.TOPIC, remote={"orders": "returns"})
-    opposite = SimpleNamespace(owners=lambda: Owners.of(back))
+    reverse = SimpleNamespace(owners=lambda: Owners.of(back))
     state = SimpleNamespace(known=[("other", 0)])
-    ledger = SimpleNamespace(owners=lambda: Owners({"closed": shut.records["closed"]}), state=lambda: state)
-    ledger.beside = lambda name: {"west->east": opposite}[name]
-    assert kept_topics(cast(Any, SimpleNamespace(opposite="west->east")), cast(Any, ledger)) == {"closed", "returns"}
+    ledger = SimpleNamespace(owners=lambda: Owners({"frozen": shut.records["frozen"]}), state=lambda: state)
+    ledger.other = lambda name: {"west->east": reverse}[name]
+    assert kept_topics(cast(Any, SimpleNamespace(reverse_name="west->east")), cast(Any, ledger)) == {
+        "frozen",
+        "returns",
+    }

@@ -23,7 +23,7 @@ from airmirror.wire.mirrormaker import OffsetSync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
 from support.groups import Protocol, commit, committed, member, read_with_group
-from support.rounds import reverse_of, sync
+from support.post_window import reverse_of, sync
 from support.topics import (
     Record,
     admin,
@@ -141,7 +141,7 @@ AT_REST = {"min.cleanable.dirty.ratio": "0.99", "segment.ms": "86400000", "max.c
 
 
 def wait_until_compacted(cluster: Broker, topic: str, *, roll: bool = False) -> None:
-    """Until the log holds fewer records than were written. ``roll``: each look writes one more, so that its segment ends."""
+    """Until the log holds fewer records than were written. ``roll``: each look writes one more, so that its mapping ends."""
     for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.3), reraise=True):
         with attempt:
             found = read_all(cluster, topic)[0]
@@ -223,7 +223,7 @@ def test_a_commit_while_a_window_runs_and_past_the_verified_offset(
     seen: list[GroupOffset] = []
 
     def in_the_middle(slots: Sequence[Slot]) -> list[SlotResult]:
-        """The window has claimed and planned: a group goes on, and is synced before and after the copy."""
+        """The window has taken the lease and planned: a group resumes, and is synced before and after the copy."""
         commit(east, group, {(flow.topic, 0): 75})
         seen.extend(sync(flow.opened, group))
         results = in_this_process(slots)

@@ -1,4 +1,4 @@
-"""MirrorMaker 2 copies for a while in between, and Airmirror goes on after the reset that its error advises."""
+"""MirrorMaker 2 copies for a while in between, and Airmirror resumes after the reset that its error advises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, sou
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
-from support.rounds import reverse_of, sync
+from support.post_window import reverse_of, sync
 from support.topics import Record, produce, read_all
 
 

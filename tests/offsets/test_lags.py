@@ -1,4 +1,4 @@
-"""The age of records when they come, and the lags of consumer groups, as windows and rounds leave them in the ledger."""
+"""The age of records when they come, and the lags of consumer groups, as windows and their tasks leave them in the ledger."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import prepare
-from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupLag, Ledger
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror_local.brokers import Broker
@@ -32,7 +32,7 @@ def lags(flow: Mirror, groups: str) -> dict[str, GroupLag]:
         groups=tuple(groups.split(",")),
     )
     opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
-    checkpoints_round(opened, "checkpoints")
+    emit_checkpoints_if_due(opened, "checkpoints")
     return {row.group: row for row in Ledger(str(flow.opened.ledger._engine.url)).group_lags()}
 
 
@@ -102,7 +102,7 @@ def test_ages_of_records(east: Broker, west: Broker, tmp_path: Path) -> None:
     before = time.time() * 1000
     flow.run()
     flow.opened.ledger.count_verified()
-    (record,) = flow.opened.ledger.segments(flow.topic, 0)
+    (record,) = flow.opened.ledger.mappings(flow.topic, 0)
     assert (record.min_timestamp, record.max_timestamp) == (FIRST, FIRST + 99_000)
     assert before - 1 <= record.read_ms <= record.time_ms
     (row,) = Ledger(str(flow.opened.ledger._engine.url)).partition_metrics()
@@ -116,5 +116,5 @@ def test_ages_of_records_that_the_source_has_stamped(east: Broker, west: Broker,
     before = time.time() * 1000
     produce(east, flow.topic, records(100), records_per_batch=10)
     flow.run()
-    (record,) = flow.opened.ledger.segments(flow.topic, 0)
+    (record,) = flow.opened.ledger.mappings(flow.topic, 0)
     assert before - 1 <= record.min_timestamp <= record.max_timestamp <= record.read_ms

@@ -1,4 +1,4 @@
-"""Positions that can't be translated, what the ledger may have lost, and segments that nobody needs any more."""
+"""Positions that can't be translated, what the ledger may have lost, and mappings that nobody needs any more."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from confluent_kafka import TopicPartition as Partition
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
+from airmirror.flows.post_window import prune_if_due
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
-from airmirror.flows.rounds import prune_round
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
-from airmirror.offsets.pruning import delete_segments, prune_segments
+from airmirror.offsets.pruning import delete_mappings, prune_mappings
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Replicated, Translated
 from airmirror.partitions import TopicPartition
@@ -27,7 +27,7 @@ from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
-from support.ledgers import segment
+from support.ledgers import mapping
 from support.topics import Record, admin, create_topic, produce, read_all
 
 
@@ -77,7 +77,7 @@ def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
     flow = mirror(east, west, tmp_path, topic="orders")
     names = {"orders": flow.remote_topic, flow.remote_topic: "orders"}
     logs = (Extent(0, 100), Extent(0, 60)) if side == "source" else (Extent(0, 60), Extent(0, 100))
-    known = Known(*logs, segment(0, 100), Replicated(0, 0, 99, 100, (segment(0, 100),)))
+    known = Known(*logs, mapping(0, 100), Replicated(0, 0, 99, 100, (mapping(0, 100),)))
     with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
         lookup = PositionLookup(
             flow=flow.flow, ledger=flow.opened.ledger, source=source, target=target, remote_topics=names, groups_on=side
@@ -96,7 +96,7 @@ def test_an_aggregate_moves_only_groups_that_are_named(east: Broker, west: Broke
         assert row.found == expected
 
 
-def test_segments_below_the_log_start_are_pruned_but_the_newest(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_mappings_below_the_log_start_are_pruned_but_the_newest(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     for _ in range(4):
         produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
@@ -105,15 +105,15 @@ def test_segments_below_the_log_start_are_pruned_but_the_newest(east: Broker, we
 
     def starts() -> list[int]:
         catch_up_ledger(flow.opened)
-        return [record.source_start for record in ledger.segments(flow.topic, 0)]
+        return [record.source_start for record in ledger.mappings(flow.topic, 0)]
 
-    assert prune_segments(flow.flow, ledger, window="prune") == 0 and starts() == [0, 10, 20, 30]
+    assert prune_mappings(flow.flow, ledger, window="prune") == 0 and starts() == [0, 10, 20, 30]
     delete_before(east, flow.topic, 25)
-    assert prune_segments(flow.flow, ledger, window="prune") == 2 and starts() == [20, 30]
+    assert prune_mappings(flow.flow, ledger, window="prune") == 2 and starts() == [20, 30]
     (kept, gone) = (translated(flow, {(flow.topic, 0): at})[0].found for at in (27, 3))
-    assert kept == Translated(27, 29) and gone is Reason.BEFORE_SEGMENTS
+    assert kept == Translated(27, 29) and gone is Reason.BEFORE_MAPPINGS
     delete_before(east, flow.topic, 40)
-    assert prune_segments(flow.flow, ledger, window="prune") == 1 and starts() == [30]
+    assert prune_mappings(flow.flow, ledger, window="prune") == 1 and starts() == [30]
     ledger.forget()
     assert starts() == [30]
     produce(east, flow.topic, [Record(b"more")])
@@ -133,23 +133,23 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
 
     def starts() -> list[int]:
         catch_up_ledger(flow.opened)
-        return [record.source_start for record in ledger.segments(flow.topic, 0)]
+        return [record.source_start for record in ledger.mappings(flow.topic, 0)]
 
     delete_before(east, flow.topic, 25)
-    assert prune_segments(flow.flow, ledger, window="prune") == 1 and starts() == [10, 20], "10 to 19 are not verified"
+    assert prune_mappings(flow.flow, ledger, window="prune") == 1 and starts() == [10, 20], "10 to 19 are not verified"
 
     asked = list[list[int]]()
 
     def keys() -> list[bytes]:
         """The first time somebody starts again between the answer and the deletion, and a window writes the same keys."""
-        found = [record.encode_key() for record in ledger.segments(flow.topic, 0) if record.source_end <= 20]
-        asked.append([record.source_start for record in ledger.segments(flow.topic, 0)])
+        found = [record.encode_key() for record in ledger.mappings(flow.topic, 0) if record.source_end <= 20]
+        asked.append([record.source_start for record in ledger.mappings(flow.topic, 0)])
         if len(asked) == 1:
             carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.START_AGAIN, by="ada", reason="a test"))
             assert flow.run().copied == 5
         return found
 
-    assert delete_segments(flow.flow, ledger, keys, window="prune", tell=print) == 0
+    assert delete_mappings(flow.flow, ledger, keys, window="prune", tell=print) == 0
     assert asked == [[10, 20], [25]] and starts() == [25]
 
 
@@ -163,12 +163,12 @@ def test_pruning_waits_for_its_hour_and_for_windows(east: Broker, west: Broker, 
     produce(east, flow.topic, [Record(b"more")])
 
     def in_the_middle(slots: Sequence[Slot]) -> list[SlotResult]:
-        assert prune_round(flow.opened) is None, "a window is at work"
+        assert prune_if_due(flow.opened) is None, "a window is at work"
         return in_this_process(slots)
 
     flow.run(in_the_middle)
-    assert prune_round(flow.opened) == 2
-    assert prune_round(flow.opened) is None, "not yet"
+    assert prune_if_due(flow.opened) == 2
+    assert prune_if_due(flow.opened) is None, "not yet"
 
 
 def delete_before(cluster: Broker, topic: str, offset: int) -> None:

@@ -21,7 +21,7 @@ from airmirror.windows.resets import Choice
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed, read_with_group
-from support.rounds import checkpoints_on, emit, reverse_of, sync
+from support.post_window import checkpoints_on, emit, reverse_of, sync
 from support.topics import Record, delete_topic, produce, read_all
 
 
@@ -96,7 +96,7 @@ def test_starting_again_in_a_new_remote_topic(running: tuple[Mirror, str]) -> No
 
 
 def test_going_on_with_a_loss(running: tuple[Mirror, str]) -> None:
-    """The remote topic is gone, with what the group has not read there yet; it goes on at what comes next."""
+    """The remote topic is gone, with what the group has not read there yet; it resumes at what comes next."""
     flow, group = running
     delete_topic(flow.target, flow.remote_topic)
     assert [row.reason for row in sync(flow.opened, group)] == [Reason.MISSING]

@@ -16,11 +16,11 @@ from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.flows import mirror
 from support.groups import Protocol, commit, committed, member
-from support.rounds import emit, sync
+from support.post_window import emit, sync
 from support.topics import Record, create_topic, produce
 
-ROUNDS = 5
-COUNT = 1000  # records: more than restarts in the time that rounds take
+POST_WINDOW_TASKS = 5
+COUNT = 1000  # records: more than restarts in the time that tasks take
 
 
 @pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
@@ -53,7 +53,7 @@ def test_rounds_while_an_application_restarts(
     thread.start()
     assert began.wait(60)
     try:
-        for _ in range(ROUNDS):
+        for _ in range(POST_WINDOW_TASKS):
             before = at[0]
             rows = sync(flow.opened, group)
             assert [row.partition for row in rows] == [0, 1] and not any(row.reason for row in rows), rows
@@ -62,7 +62,7 @@ def test_rounds_while_an_application_restarts(
     finally:
         over.set()
         thread.join()
-    assert not failed and at[0] > ROUNDS
+    assert not failed and at[0] > POST_WINDOW_TASKS
     assert [row.position for row in sync(flow.opened, group)] == [at[0]] * 2
     assert committed(west, group) == {(flow.remote_topic, 0): at[0], (flow.remote_topic, 1): at[0]}
 

@@ -1,4 +1,4 @@
-"""Offset syncs: MirrorMaker 2's bytes, chosen from verified segments, written once and never backwards."""
+"""Offset syncs: MirrorMaker 2's bytes, chosen from verified mapping records, written once and never backwards."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from airmirror.ledger import Ledger
 from airmirror.offsets.syncs import choose, emit_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.windows import index
+from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Segment, SegmentRecord
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror
 from support.topics import Record, produce, read_all
 
 
-def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
-    segments = tuple(Segment(*run) for run in runs)
-    start, end = segments[0].source_first, segments[-1].source_end
-    return SegmentRecord(
+def mapping_record(*runs: tuple[int, int, int]) -> MappingRecord:
+    ranges = tuple(MappedRange(*run) for run in runs)
+    start, end = ranges[0].source_first, ranges[-1].source_end
+    return MappingRecord(
         source_topic_id=UUID(int=1),
         topic="orders",
         partition=0,
@@ -44,9 +44,9 @@ def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
         source_end=end,
         target_topic_id=UUID(int=2),
         remote_topic="east.orders",
-        target_start=segments[0].target_first,
-        target_end=segments[-1].target_end,
-        copied=sum(run.count for run in segments),
+        target_start=ranges[0].target_first,
+        target_end=ranges[-1].target_end,
+        copied=sum(run.count for run in ranges),
         control=0,
         aborted=0,
         holes=0,
@@ -55,7 +55,7 @@ def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
         max_timestamp=0,
         leader_epoch=0,
         digest=bytes(16),
-        segments=segments,
+        ranges=ranges,
     )
 
 
@@ -100,7 +100,7 @@ def test_chosen_syncs_map_real_records(
         runs.append((source + hole, target + marker, count))
         source, target = source + hole + count, target + marker + count
     mapping = {first + n: there + n for first, there, count in runs for n in range(count)}
-    chosen = choose([segment_record(*runs)], written, verified, most, lag_max)
+    chosen = choose([mapping_record(*runs)], written, verified, most, lag_max)
     assert all(mapping[sync.upstream] == sync.downstream for sync in chosen)
     upstream = [sync.upstream for sync in chosen]
     assert upstream == sorted(set(upstream)) and len(upstream) <= most + 2

@@ -98,7 +98,7 @@ walked->west.move.shop.groups = walked-billing
 walked->west.move.quiet.ms = 500
 walked->west.move.soak.ms = 0
 returning->west.groups = returning-billing
-# The way back of what is failed over. All aliases but west's are names of one cluster here.
+# The reverse flow of what is failed over. All aliases but west's are names of one cluster here.
 west->returning.enabled = true
 west->returning.topics = nothing-of-its-own
 west->returning.groups = returning-billing

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.airflow import dags
 from airmirror.config import parse
-from airmirror.on_airflow.dags.operate import MayNotStart, NoSuchVerb, operate_dag
+from airmirror.on_airflow.dags.operate import NoSuchVerb, RunbookNotAllowed, operate_dag
 from airmirror.on_airflow.dags.people import ApprovedStep
 from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking
 from airmirror.on_airflow.deployment import deployment
@@ -31,7 +31,7 @@ b->a.enabled = true
 a->b.move.shop.topics = orders
 a->b.move.stock.topics = stock
 """
-CLOSE, FAIL_OVER, TAKE_BACK, PLAN = "close", "Fail over", "Take it back", "approve_drain"
+FREEZE, FAIL_OVER, TAKE_BACK, PLAN = "freeze", "Fail over", "Take it back", "approve_drain"
 NAMED = "a->b.decide.users = ada, bob\n"
 FORM = {"runbook": "failover", "verb": "run", "way": "disaster", "reason": "INC-7", "dry_run": False, "inexact": False}
 FORM |= {"anyway": True, "steps": None}
@@ -43,7 +43,7 @@ MOVED = {
     "reverse": True,
     "move": "shop",
 }
-MOVED |= {"fence": False, "takes": 7, "steps": None}
+MOVED |= {"unblock": False, "takes": 7, "steps": None}
 BACK = {"topics": None, "leave": False, "accept": False}
 GO, REVERSE = "Do it", "reverse"
 
@@ -53,7 +53,7 @@ def flow_of(more: str = "") -> Any:
 
 
 @pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def frozen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The steps of failovers that were done, and by whom."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(runbooks, "take", lambda asked, step, *_: found.append((step, asked.order.by)))
@@ -61,64 +61,64 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return found
 
 
-def test_whoever_may_trigger_can_not_approve(approvals: str, closed: list[tuple[str, str]]) -> None:
+def test_whoever_may_trigger_can_not_approve(approvals: str, frozen: list[tuple[str, str]]) -> None:
     """Three calls of Airflow's API once failed a flow over: XCom had the answer, and the question was marked as done."""
     tasks: dict[str, Any] = tasks_of(flow_of(NAMED), "failover")
     forged = answer(FAIL_OVER, "ada") | {"responded_at": "2026-11-23T12:00:00+00:00"}
     context = run_of(FORM, **{PLAN: forged})
-    for task, question, option in ((CLOSE, PLAN, FAIL_OVER), (UNDO, "approve_undo", TAKE_BACK)):
+    for task, question, option in ((FREEZE, PLAN, FAIL_OVER), (UNDO, "approve_undo", TAKE_BACK)):
         with pytest.raises(NotApproved, match="there is no answer"):
             tasks[task].execute(run_of(FORM, **{question: forged | {"chosen_options": [option]}}))
     for user, why in (("mallory", "none of decide.users"), (None, "none of decide.users")):
         with pytest.raises(NotApproved, match=why):
             answered(tasks, context, PLAN, FAIL_OVER, user=user)
         with pytest.raises(NotApproved, match="there is no answer"):
-            tasks[CLOSE].execute(context)
-    assert closed == []
+            tasks[FREEZE].execute(context)
+    assert frozen == []
     with pytest.raises(AirflowSkipException):
-        tasks[CLOSE].execute(answered(tasks, context, PLAN, LEAVE, user="ada"))
-    tasks[CLOSE].execute(answered(tasks, context, PLAN, FAIL_OVER, user="bob"))
-    assert closed == [(CLOSE, "bob")]
+        tasks[FREEZE].execute(answered(tasks, context, PLAN, LEAVE, user="ada"))
+    tasks[FREEZE].execute(answered(tasks, context, PLAN, FAIL_OVER, user="bob"))
+    assert frozen == [(FREEZE, "bob")]
     with pytest.raises(NotApproved, match="there is no answer"):
         tasks[UNDO].execute(context)
     # As the configuration has it when the step is done.
     with pytest.raises(NotApproved, match="bob has answered, who is none"):
-        tasks_of(flow_of("a->b.decide.users = ada\n"), "failover")[CLOSE].execute(context)
+        tasks_of(flow_of("a->b.decide.users = ada\n"), "failover")[FREEZE].execute(context)
     anybody: dict[str, Any] = tasks_of(flow_of(), "failover")
     with pytest.raises(NotApproved, match="no user has answered"):
         answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user=None)
-    anybody[CLOSE].execute(answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user="zoe"))
-    assert closed == [(CLOSE, "bob"), (CLOSE, "zoe")]
+    anybody[FREEZE].execute(answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user="zoe"))
+    assert frozen == [(FREEZE, "bob"), (FREEZE, "zoe")]
 
 
 def test_an_answer_counts_for_its_run_and_a_day(
-    approvals: str, closed: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    approvals: str, frozen: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks: dict[str, Any] = tasks_of(flow_of(), "failover")
     first = answered(tasks, run_of(FORM), PLAN, FAIL_OVER)
-    tasks[CLOSE].execute(first)
+    tasks[FREEZE].execute(first)
     # Deleted, and made anew under the same name for something else.
     with pytest.raises(NotApproved, match="another configuration of the run"):
-        tasks[CLOSE].execute(run_of(FORM | {"way": "planned"}, run_id=first["run_id"]))
+        tasks[FREEZE].execute(run_of(FORM | {"way": "planned"}, run_id=first["run_id"]))
     with pytest.raises(NotApproved, match="there is no answer"):
-        tasks[CLOSE].execute(run_of(FORM, run_id=first["run_id"], dag_id="another"))
+        tasks[FREEZE].execute(run_of(FORM, run_id=first["run_id"], dag_id="another"))
     now = time.time()
     monkeypatch.setattr("airmirror.on_airflow.tasks.approvals.time.time", lambda: now + COUNTS_SECONDS + 60)
     with pytest.raises(NotApproved, match="older than a day"):
-        tasks[CLOSE].execute(first)
+        tasks[FREEZE].execute(first)
     monkeypatch.undo()
     monkeypatch.setenv("AIRMIRROR_LEDGER", approvals)
     # What was approved before does not come back when something else was.
     back = answered(tasks, run_of(FORM | {"verb": UNDO}), "approve_undo", TAKE_BACK)
     with pytest.raises(NotApproved, match="another run was answered since"):
-        tasks[CLOSE].execute(first)
-    monkeypatch.setattr(runbooks, "take_back", lambda *_: closed.append((UNDO, "ada")))
+        tasks[FREEZE].execute(first)
+    monkeypatch.setattr(runbooks, "take_back", lambda *_: frozen.append((UNDO, "ada")))
     tasks[UNDO].execute(back)
-    assert closed[-1] == (UNDO, "ada")
+    assert frozen[-1] == (UNDO, "ada")
 
 
 def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
-    approvals: str, closed: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    approvals: str, frozen: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Airflow shows the text of the first time, whatever is asked later."""
     from airmirror.on_airflow.tasks import decide
@@ -128,12 +128,12 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     context = run_of(FORM)
     assert asked(tasks[PLAN], context) == "as things are" and "asked it first" not in capsys.readouterr().out
     tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
-    tasks[CLOSE].execute(context)
+    tasks[FREEZE].execute(context)
     asked(tasks[PLAN], context)
     assert "asked it first" in capsys.readouterr().out
     with pytest.raises(NotApproved, match="there is no answer"):
-        tasks[CLOSE].execute(context)
-    assert len(closed) == 1
+        tasks[FREEZE].execute(context)
+    assert len(frozen) == 1
     every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
     held, done = [["orders", 0, 49]], list[Any]()
     monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", "body", list(held)))
@@ -157,27 +157,32 @@ def test_each_move_group_and_each_question_is_approved_by_itself(
     monkeypatch.setattr(runbooks, "take", lambda asked, step, *_: done.append((step, asked.order.by)))
     tasks: dict[str, Any] = tasks_of(flow_of(), "migration")
     shop, stock = run_of(MOVED), run_of(MOVED | {"move": "stock"})
-    answered(tasks, shop, asking("switch_consumers"), GO)
-    answered(tasks, stock, asking("switch_producers"), GO, user="bob")
-    for context, step in ((shop, "switch_consumers"), (stock, "switch_producers"), (shop, REVERSE)):
+    answered(tasks, shop, asking("cut_over_consumers"), GO)
+    answered(tasks, stock, asking("cut_over_producers"), GO, user="bob")
+    for context, step in ((shop, "cut_over_consumers"), (stock, "cut_over_producers"), (shop, REVERSE)):
         tasks[step].execute(context)
-    assert done == [("switch_consumers", "ada"), ("switch_producers", "bob"), (REVERSE, "ada")]
-    for context, step in ((shop, "switch_producers"), (stock, "switch_consumers"), (stock, REVERSE), (shop, "finish")):
+    assert done == [("cut_over_consumers", "ada"), ("cut_over_producers", "bob"), (REVERSE, "ada")]
+    for context, step in (
+        (shop, "cut_over_producers"),
+        (stock, "cut_over_consumers"),
+        (stock, REVERSE),
+        (shop, "finish"),
+    ):
         with pytest.raises(NotApproved):
             tasks[step].execute(context)
     with pytest.raises(AirflowSkipException):
         tasks[UNDO].execute(answered(tasks, run_of(MOVED | {"verb": UNDO}), asking(UNDO), LEAVE))
-    with pytest.raises(NotApproved):  # to lift the fence is not to take it back
+    with pytest.raises(NotApproved):  # to lift the block is not to take it back
         tasks[UNDO].execute(
-            answered(tasks, run_of(MOVED | {"verb": UNDO, "fence": True}), asking(UNDO), GO)
+            answered(tasks, run_of(MOVED | {"verb": UNDO, "unblock": True}), asking(UNDO), GO)
             | {"run_id": shop["run_id"]}
         )
 
 
-def test_the_answer_to_a_failback_s_plan_is_none_to_its_switch(approvals: str) -> None:
+def test_the_answer_to_a_failback_s_plan_is_none_to_its_cut_over(approvals: str) -> None:
     tasks: dict[str, Any] = tasks_of(flow_of(), "failback")
     context = answered(tasks, run_of(FORM | BACK | {"runbook": "failback"}), asking("return"), "Let records return")
-    for step in ("drain", "close", "move_groups", "open"):
+    for step in ("drain", "end_return", "move_groups", "unfreeze"):
         with pytest.raises(NotApproved, match=r"task 'failback\.approve_drain'"):
             tasks[step].execute(context)
 
@@ -208,11 +213,14 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
                 approved.add(task.task_id)
     assert free == {("migration.mirror", False), *(("migration.check_groups", more) for more in (False, True))}
     assert approved == {
-        *(f"failover.{step}" for step in ("drain", "close", "judge", "move_groups", "undo")),
-        *(f"failback.{step}" for step in ("rescue", "return", "drain", "close", "move_groups", "open", "undo")),
+        *(f"failover.{step}" for step in ("drain", "freeze", "judge", "move_groups", "undo")),
+        *(
+            f"failback.{step}"
+            for step in ("rescue", "return", "drain", "end_return", "move_groups", "unfreeze", "undo")
+        ),
         *(
             f"migration.{step}"
-            for step in ("mirror", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")
+            for step in ("mirror", "cut_over_consumers", REVERSE, "cut_over_producers", "finish", "undo")
         ),
         "takeover.take_over",
         "takeover.history",
@@ -221,7 +229,7 @@ def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatc
     }
 
 
-def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple[str, str]]) -> None:
+def test_who_may_start_a_runbook_can_be_named(approvals: str, frozen: list[tuple[str, str]]) -> None:
     """By a key of the runbook, since Airflow gives rights by DAG. Marking the first task as done does not help."""
     dag = operate_dag(flow_of("a->b.failover.users = ada, bob\n"), has_reverse=True)
     tasks: dict[str, Any] = dag.task_dict
@@ -229,11 +237,11 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple
         context = run_of(FORM, user=user)
         answered(tasks, context, "failover.approve_drain", FAIL_OVER)
         for task in ("choose", "failover.approve_drain", "failover.close"):
-            with pytest.raises(MayNotStart, match=r"none of failover\.users"):
+            with pytest.raises(RunbookNotAllowed, match=r"none of failover\.users"):
                 tasks[task].execute(context)
     context = answered(tasks, run_of(FORM, user="bob"), "failover.approve_drain", FAIL_OVER)
     tasks["failover.close"].execute(context)
-    assert closed == [(CLOSE, "ada")]
+    assert frozen == [(FREEZE, "ada")]
     with pytest.raises(DownstreamTasksSkipped):
         tasks["choose"].execute(run_of(FORM | {"runbook": "takeover"}, user="mallory"))  # the key of another
     with pytest.raises(AirflowSkipException, match="the run is for takeover"):
@@ -245,11 +253,9 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, closed: list[tuple
 def test_a_run_has_the_tasks_of_its_runbook_alone() -> None:
     tasks: dict[str, Any] = operate_dag(flow_of(), has_reverse=False).task_dict
     assert tasks["failover.move_groups"].upstream_task_ids == {"failover.approve_drain"} | {
-        f"failover.{step}" for step in ("drain", "close", "judge")
+        f"failover.{step}" for step in ("drain", "freeze", "judge")
     }, "it waits for all of them: a step that the run leaves out is done at once"
-    assert not any(name.startswith("failback") for name in tasks), (
-        "nothing returns without a flow in the opposite direction"
-    )
+    assert not any(name.startswith("failback") for name in tasks), "nothing returns without a reverse flow"
     left = {}
     for chosen in (("failover", "undo"), ("migration", "plan"), ("takeover", "run")):
         with pytest.raises(DownstreamTasksSkipped) as skipped:
@@ -273,7 +279,7 @@ def chosen_tasks(tasks: dict[str, Any], runbook: str, steps: list[str] | None, *
 def test_a_step_that_only_its_name_takes_has_a_question_of_its_own() -> None:
     """The question about stopping MirrorMaker 2 is none to a comparison, and a rescue writes to the target."""
     tasks: dict[str, Any] = operate_dag(flow_of(), has_reverse=True).task_dict
-    for runbook, step, usual in (("takeover", "history", "take_over"), ("failback", "rescue", "open")):
+    for runbook, step, usual in (("takeover", "history", "take_over"), ("failback", "rescue", "unfreeze")):
         assert chosen_tasks(tasks, runbook, [step]) == {asking(step), step}
         left = chosen_tasks(tasks, runbook, None)
         assert usual in left and step not in left and asking(step) not in left
@@ -286,12 +292,12 @@ def test_a_step_that_only_its_name_takes_has_a_question_of_its_own() -> None:
 
 def test_answers_for_one_move_group_leave_those_for_another(approvals: str) -> None:
     tasks: dict[str, Any] = tasks_of(flow_of(), "migration")
-    asks = tasks[asking("switch_consumers")]
+    asks = tasks[asking("cut_over_consumers")]
     assert [asks.scope(run_of(MOVED | {"move": move})) for move in ("shop", "stock")] == ["shop", "stock"]
     assert tasks_of(flow_of(), "failover")[PLAN].scope(run_of(FORM)) == ""
 
 
-def test_the_form_has_the_setting_and_can_switch_it_off() -> None:
+def test_the_form_has_the_setting_and_can_cut_over_it_off() -> None:
     for setting in (False, True):
         flow = flow_of(f"a->b.move.reverse = {str(setting).lower()}\n")
         dag = operate_dag(flow, has_reverse=True)
@@ -301,7 +307,7 @@ def test_the_form_has_the_setting_and_can_switch_it_off() -> None:
 
 
 def test_a_step_without_a_question_is_left_by_runs_that_take_none(
-    approvals: str, closed: list[tuple[str, str]]
+    approvals: str, frozen: list[tuple[str, str]]
 ) -> None:
     """Whoever may trigger may clear any task: of a dry run, of an undo."""
     step: Any = tasks_of(flow_of(), "migration")["mirror"]
@@ -309,7 +315,7 @@ def test_a_step_without_a_question_is_left_by_runs_that_take_none(
         with pytest.raises(AirflowSkipException, match="not to take steps"):
             step.execute(run_of(MOVED | other))
     step.execute(run_of(MOVED))
-    assert closed == [("mirror", "mallory")]
+    assert frozen == [("mirror", "mallory")]
 
 
 def test_an_undo_that_has_nothing_to_do_is_skipped_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

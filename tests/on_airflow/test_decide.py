@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airmirror.ledger import Ledger
-from airmirror.wire.segments import Action
+from airmirror.wire.mappings import Action
 from on_airflow.conftest import AirflowFlow
 from support.topics import Record, produce
 

@@ -1,4 +1,4 @@
-"""A person lets records return in Airflow, and approves the switch back; each step can be done again."""
+"""A person lets records return in Airflow, and approves the cut-over; each step can be done again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import runbooks as dag
 from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking, order_of
@@ -25,21 +25,21 @@ from support.approvals import answered, approvals, run_of, tasks_of
 from support.failovers import PLANNED, fail_over
 from support.following import numbered
 from support.groups import commit, committed
-from support.returns import Both, there_and_back, write
+from support.returns import Both, forward_and_reverse, write
 from support.sides import Sides
 from support.topics import assert_mirrored, produce
 
 __all__ = ["approvals"]
 
-PLAN, SWITCH = asking("return"), asking("drain")
-LET_RETURN, SWITCH_BACK, TAKE_BACK = "Let records return", "Switch back", "End the failback"
-STEPS = ("return", "drain", "close", "move_groups", "open")
+PLAN, CUT_OVER = asking("return"), asking("drain")
+LET_RETURN, CUT_BACK, TAKE_BACK = "Let records return", "Cut over", "End the failback"
+STEPS = ("return", "drain", "end_return", "move_groups", "unfreeze")
 
 
-def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:
+def given(tasks: dict[str, Any], plan: str, cut_over: str = "", dry_run: bool = False, **more: str) -> Any:
     """A task's context, with what people have answered to each of the two questions; to one without an option, nothing."""
     context = form(dry_run, **more)
-    for asked, option in ((PLAN, plan), (SWITCH, switch)):
+    for asked, option in ((PLAN, plan), (CUT_OVER, cut_over)):
         if option and not dry_run:
             answered(tasks, context, asked, option)
     return context
@@ -53,7 +53,7 @@ def form(dry_run: bool = False, **more: str) -> Any:
 @pytest.fixture
 def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -> Both:
     """Flows after a failover, as the tasks open them."""
-    made = there_and_back(sides.east, sides.west, tmp_path)
+    made = forward_and_reverse(sides.east, sides.west, tmp_path)
     write(made.east, made.topic, 0, 20)
     commit(made.east, made.group, {(made.topic, 0): 4})
     made.window(made.there)
@@ -88,15 +88,15 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
         for operator in steps[1:]:  # the answer to the first question is none to the second one
             with pytest.raises(how):
                 operator.execute(given(tasks, LET_RETURN, second))
-    switch = tasks[SWITCH].ask(form())
-    assert "2 partitions with more to return" in switch.subject and "stop the applications" in switch.body
+    cut_over = tasks[CUT_OVER].ask(form())
+    assert "2 partitions with more to return" in cut_over.subject and "stop the applications" in cut_over.body
     others: Any = {"topics": ["another"]}
-    assert "0 partitions with more to return" in tasks[SWITCH].ask(form(**others)).subject
-    approved = given(tasks, LET_RETURN, SWITCH_BACK)
+    assert "0 partitions with more to return" in tasks[CUT_OVER].ask(form(**others)).subject
+    approved = given(tasks, LET_RETURN, CUT_BACK)
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
             operator.execute(approved)
-    assert is_done(both.pair) and owners_now(both.there).closed == {}
+    assert is_done(both.pair) and owners_now(both.there).frozen == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
@@ -109,7 +109,7 @@ def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     tasks = tasks_of(both.there.flow, "failback")
     undo, asks, before = tasks[UNDO], tasks[asking(UNDO)], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
-    approved = given(tasks, LET_RETURN, SWITCH_BACK)
+    approved = given(tasks, LET_RETURN, CUT_BACK)
     for name in STEPS[:-1]:
         tasks[name].execute(approved)
     assert committed(both.east, both.group) != before
@@ -121,13 +121,13 @@ def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     with pytest.raises(AirflowSkipException, match="there is nothing to undo"):
         asks.ask(form(verb=UNDO, **others))
     undo.execute(taken_back(tasks, TAKE_BACK, **others))
-    assert both.pair.returning() == {both.remote: both.topic}, "what is not named goes on"
+    assert both.pair.returning() == {both.remote: both.topic}, "what is not named resumes"
     with pytest.raises(AirflowSkipException):
         undo.execute(taken_back(tasks, LEAVE))
     for _ in range(2):  # cleared, it does what is left
         undo.execute(taken_back(tasks, TAKE_BACK))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
-    assert WHOLE in owners_now(both.there).closed, "it stays closed"
+    assert WHOLE in owners_now(both.there).frozen, "it stays frozen"
     with pytest.raises(AirflowSkipException, match="there is nothing to undo"):
         asks.ask(form(verb=UNDO))
     assert "fail back?" in tasks[PLAN].ask(form()).subject
@@ -142,7 +142,7 @@ def taken_back(tasks: dict[str, Any], option: str, **more: Any) -> Any:
 @pytest.mark.timeout(1800)
 @pytest.mark.flow("returning")
 def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
-    """Failed over and back by their DAGs; the flow's own DAG, and that of the flow back, run the windows."""
+    """Failed over and back by their DAGs; the flow's own DAG, and that of the reverse flow, run the windows."""
     remote, group = f"returning.{flow.topic}", "returning-billing"
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(50, 1000 * partition), partition=partition)
@@ -159,13 +159,13 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     run_id = flow.client.trigger(dag_id, {"runbook": "failback", "reason": "east is back"})
     question = flow.answer(dag_id, run_id, f"failback.{PLAN}", LET_RETURN)
     assert "60 written on the target since" in question["subject"]
-    flow.asked(dag_id, run_id, f"failback.{SWITCH}")  # records return from now on, by the DAG of the flow back
+    flow.asked(dag_id, run_id, f"failback.{CUT_OVER}")  # records return from now on, by the DAG of the reverse flow
     back = flow.client.trigger("replicate.west.returning")
     flow.client.unpause("replicate.west.returning")
     assert flow.client.wait_for_run("replicate.west.returning", back) == "success"
     flow.client.pause("replicate.west.returning")
     assert assert_mirrored(flow.west, remote, flow.east, flow.topic) == 160
-    flow.answer(dag_id, run_id, f"failback.{SWITCH}", SWITCH_BACK)
+    flow.answer(dag_id, run_id, f"failback.{CUT_OVER}", CUT_BACK)
     assert flow.client.wait_for_run(dag_id, run_id, 600) == "success"
     assert committed(flow.east, group)[flow.topic, 0] == 20
     produce(flow.east, flow.topic, numbered(10, 9000), partition=0)
@@ -174,7 +174,7 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
 
 
 def test_a_move_group_goes_back_alone() -> None:
-    """A migration closes its own topics only: all others of the flow would refuse to return."""
+    """A migration freezes its own topics only: all others of the flow would refuse to return."""
     assert order_of(FAILBACK, form(), "ada").topics == ()  # type: ignore[attr-defined]
     named: Any = {"topics": ["orders", "stock"]}
     assert order_of(FAILBACK, form(**named), "ada").topics == ("orders", "stock")  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import runbooks as dag
 from airmirror.on_airflow.dags.runbooks import LEAVE, PLAN, UNDO, order_of
@@ -37,7 +37,7 @@ from support.waiting import short_waits
 __all__ = ["approvals", "short_waits"]
 
 FAIL_OVER, TAKE_BACK = "Fail over", "Take it back"
-ASK, STEPS = "approve_drain", ("drain", "close", "judge", "move_groups")
+ASK, STEPS = "approve_drain", ("drain", "freeze", "judge", "move_groups")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
     tasks[PLAN].execute(given(verb=UNDO, dry_run=True))
     assert group in tasks[PLAN].page.read_text() and committed(west, group)
     operator.execute(answered(tasks, given(verb=UNDO), asks, TAKE_BACK))
-    assert committed(west, group) == {} and owners_now(flow.opened).closed == {}
+    assert committed(west, group) == {} and owners_now(flow.opened).frozen == {}
     fail_over(flow.opened, order_of(FAILOVER, given(), "ada"))
     commit(west, group, {(flow.remote_topic, 0): 17})
     with pytest.raises(CannotUndo):
@@ -121,13 +121,13 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
             operator.execute(answered(tasks, given(), ASK, LEAVE))
         with pytest.raises(NotApproved):
             operator.execute(given())
-    assert owners_now(flow.opened).closed == {}
+    assert owners_now(flow.opened).frozen == {}
     approved = answered(tasks, given(), ASK, FAIL_OVER)
     for _ in range(2):  # cleared, every task does what is left
         for operator in operators:
             operator.execute(approved)
     assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
-    assert owners_now(flow.opened).closed[WHOLE].by == "ada"
+    assert owners_now(flow.opened).frozen[WHOLE].by == "ada"
     assert (
         last.page is not None and last.page.is_relative_to(data_docs / "failovers") and "INC-7" in last.page.read_text()
     )
@@ -151,7 +151,7 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     run_id = flow.client.trigger(dag_id, conf("moving day"))
     question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
-    ended(flow, dag_id, run_id, "drain", "close", "move_groups")
+    ended(flow, dag_id, run_id, "drain", "freeze", "move_groups")
     says(flow, dag_id, run_id, "failover.move_groups", "failed over (planned)")
     says(
         flow,
@@ -189,11 +189,11 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
     run_id = flow.client.trigger(dag_id, conf("east burns", way="disaster"))
     question = flow.answer(dag_id, run_id, f"failover.{ASK}", FAIL_OVER)
     assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
-    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
+    ended(flow, dag_id, run_id, "freeze", "judge", "move_groups")
     says(flow, dag_id, run_id, "failover.move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
     flow.client.clear(dag_id, run_id, "failover.close")  # done again, nothing is done twice
-    ended(flow, dag_id, run_id, "close", "judge", "move_groups")
+    ended(flow, dag_id, run_id, "freeze", "judge", "move_groups")
     assert committed(flow.west, group) == {(remote, 0): 40}
     with start_proxy(flow.east):
         _, state = flow.run()

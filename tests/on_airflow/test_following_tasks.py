@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from airmirror.config import parse
-from airmirror.flows import claims
-from airmirror.flows.rounds import ROUNDS
+from airmirror.flows import leases
+from airmirror.flows.post_window import POST_WINDOW_TASKS
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.replicate import deadline, replicate_dag
 from airmirror.on_airflow.deployment import deployment
@@ -135,7 +135,7 @@ def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch)
     interval = alert.interval
     assert isinstance(interval, timedelta) and interval >= limit
     waited: list[float] = []
-    monkeypatch.setattr(claims, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
+    monkeypatch.setattr(leases, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
 
     def busy() -> None:
         raise FlowBusy("a->b", "w", "host:1", 0)
@@ -157,7 +157,7 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
     needed = ["--config", "c", "--flow", flow.flow.name, "--window", "w", "--no-advance"]
     for more in ([], ["--expectations", str(tmp_path)], ["--expectations", str(tmp_path), "--no-expectations"]):
         given = job._parser().parse_args([*needed, *more])
-        assert job._flagged(given) == list(ROUNDS)
+        assert job._flagged(given) == list(POST_WINDOW_TASKS)
         job._window(given, SimpleNamespace(opened=flow.opened), Selection())  # type: ignore[arg-type]
     assert [each is None for each in found] == [True, False, True] and found[1].gate is not None
     for is_cluster, told in ((False, str(deployment().expectations)), (True, "")):

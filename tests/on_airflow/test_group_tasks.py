@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import parse
-from airmirror.flows.rounds import CHECKPOINTS, GROUP_OFFSETS, rounds_due
+from airmirror.flows.post_window import CHECKPOINTS, GROUP_OFFSETS, tasks_due
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.window import do_round
+from airmirror.on_airflow.tasks.window import do_task
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.following import patiently
@@ -48,20 +48,20 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     place = Deployment(
         config=config, ledger=ledger, expectations=tmp_path, data_docs=tmp_path, alert_receivers=(), metrics_conn_id=""
     )
-    assert rounds_due(flow.opened) == {"emit_checkpoints", "sync_group_offsets"}
+    assert tasks_due(flow.opened) == {"emit_checkpoints", "sync_group_offsets"}
 
     for position in (20, 30):
         commit(east, group, {(flow.topic, 0): position})
         for attempt in patiently():
             with attempt:
-                assert GROUP_OFFSETS in rounds_due(flow.opened)
+                assert GROUP_OFFSETS in tasks_due(flow.opened)
         with caplog.at_level("INFO"):
-            do_round(place, name, CHECKPOINTS, f"checkpoints-{position}", Selection())
-            do_round(place, name, GROUP_OFFSETS, f"groups-{position}", Selection())
+            do_task(place, name, CHECKPOINTS, f"checkpoints-{position}", Selection())
+            do_task(place, name, GROUP_OFFSETS, f"groups-{position}", Selection())
         assert committed(west, group) == {(flow.remote_topic, 0): position}
     for attempt in patiently():
         with attempt:
-            assert rounds_due(flow.opened) == {"sync_group_offsets"}
+            assert tasks_due(flow.opened) == {"sync_group_offsets"}
     assert "1 checkpoints written" in caplog.text
     assert "not yet: emit.checkpoints.interval.seconds" in caplog.text
     assert "not yet: sync.group.offsets" not in caplog.text

@@ -66,7 +66,7 @@ def test_heartbeats_are_replicated_while_they_are_emitted(flow: AirflowFlow, emi
     flow.client.wait(lambda: len(times(flow.east)) >= 3)
     first = flow.first_run()
     assert first["state"] == "success", flow.log(first["dag_run_id"], "replicate_window")
-    # It went on while the window ran.
+    # It resumed while the window ran.
     copies = read_all(flow.west, "heart.heartbeats")[0]
     found = times(flow.east)
     assert 3 <= len(copies) < len(found)

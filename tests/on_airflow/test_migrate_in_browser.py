@@ -35,13 +35,13 @@ def test_a_person_migrates_in_airflow_s_pages(flow: AirflowFlow) -> None:
         page = seen.page
         log_in(page, url, USER, flow.under_test.stack.password)
         run_id = triggered(page, flow, "moving day")
-        answered(page, flow, run_id, "switch_consumers")
+        answered(page, flow, run_id, "cut_over_consumers")
         await_committed(flow.west, GROUP, {(REMOTE, 0): 40}, 300)
         with member(flow.west, GROUP, REMOTE):
-            flow.asked(DAG, run_id, task("switch_producers"))
-        answered(page, flow, run_id, "switch_producers")
+            flow.asked(DAG, run_id, task("cut_over_producers"))
+        answered(page, flow, run_id, "cut_over_producers")
         flow.asked(DAG, run_id, task("finish"))
-        says(flow, DAG, run_id, "migration.switch_producers", "start your producers on west:")
+        says(flow, DAG, run_id, "migration.cut_over_producers", "start your producers on west:")
         answered(page, flow, run_id, "finish")
         assert flow.client.wait_for_run(DAG, run_id) == "success"
         assert seen.foreign(url) == []

@@ -234,7 +234,7 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
         "handback.approve_write",
     ]
     asking["operate"] += [
-        f"migration.approve_{step}" for step in ("switch_consumers", "switch_producers", "finish", "undo")
+        f"migration.approve_{step}" for step in ("cut_over_consumers", "cut_over_producers", "finish", "undo")
     ]
     named = [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
     for kind, names in asking.items():

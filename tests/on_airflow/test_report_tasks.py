@@ -19,7 +19,15 @@ from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.flows.report_rows import Span
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, SlowPattern, _asked, compare, report
+from airmirror.on_airflow.tasks.report import (
+    ClustersDiffer,
+    ComparisonChoice,
+    NotProven,
+    SlowPattern,
+    _asked,
+    compare,
+    report,
+)
 from airmirror.on_airflow.tasks.runbooks import Asked, ask
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
@@ -73,11 +81,11 @@ def test_whoever_may_trigger_compares_what_is_configured(monkeypatch: pytest.Mon
     names = ["orders", "orders-eu", "salaries"]
     monkeypatch.setattr(mirrors, "connect", lambda _: SimpleNamespace(topic_names=lambda: names))
     for asked, found in (((), names[:2]), ((".*",), names[:2]), (("orders",), names[:1])):
-        assert mirrors._topics(chosen.source, _asked(chosen, Narrowed(asked))) == found
+        assert mirrors._topics(chosen.source, _asked(chosen, ComparisonChoice(asked))) == found
     with pytest.raises(NothingToCompare):
-        mirrors._topics(chosen.source, _asked(chosen, Narrowed(("salaries",))))
+        mirrors._topics(chosen.source, _asked(chosen, ComparisonChoice(("salaries",))))
     with pytest.raises(SlowPattern):
-        _asked(chosen, Narrowed(("((.|.)+)+!",)))
+        _asked(chosen, ComparisonChoice(("((.|.)+)+!",)))
 
 
 def test_reports_of_a_flow_and_of_a_comparison(
@@ -93,11 +101,13 @@ def test_reports_of_a_flow_and_of_a_comparison(
     report(place, name, Span(), "run-1", pages.append)
     with pytest.raises(NotProven, match="Nothing was copied"):
         report(place, name, Span(end_ms=1), "run-2", pages.append)
-    compare(place, "mine", Narrowed(), "run-1", pages.append)
-    compare(place, "mine", Narrowed(first_ms=1_700_000_000_010, end_ms=1_700_000_000_030), "run-2", pages.append)
+    compare(place, "mine", ComparisonChoice(), "run-1", pages.append)
+    compare(
+        place, "mine", ComparisonChoice(first_ms=1_700_000_000_010, end_ms=1_700_000_000_030), "run-2", pages.append
+    )
     produce(flow.target, flow.remote_topic, [Record(b"stranger")])
     with pytest.raises(ClustersDiffer, match=f"{flow.topic}-0") as failed:
-        compare(place, "mine", Narrowed(), "run-3", pages.append)
+        compare(place, "mine", ComparisonChoice(), "run-3", pages.append)
     assert not failed.value.transient
     assert [str(page.relative_to(place.data_docs)) for page in pages] == [
         f"reports/{name.replace('->', '.')}/run-1.html",
@@ -114,10 +124,10 @@ def test_reports_of_a_flow_and_of_a_comparison(
     spotted = CliRunner().invoke(app, words)
     assert spotted.exit_code == 0 and "digests of 1 partitions agree, and 50 records" in spotted.stdout, spotted.output
     with pytest.raises(UnknownComparison, match="those that can: mine, spark"):
-        compare(place, "yours", Narrowed(), "run-4", pages.append)
+        compare(place, "yours", ComparisonChoice(), "run-4", pages.append)
     monkeypatch.setenv("AIRFLOW_CONN_SUBMITTING", json.dumps({"conn_type": "spark", "host": "yarn"}))
     with pytest.raises(BadSparkConnection, match="Spark Connect only"):
-        compare(place, "spark", Narrowed(), "run-4", pages.append)
+        compare(place, "spark", ComparisonChoice(), "run-4", pages.append)
 
 
 def test_the_form_s_times() -> None:

@@ -101,7 +101,7 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     log = flow.log(run_id, "verify_window")
     assert "gate-orders-0" in log and "expect_column_values_to_be_between" in log and "at-most-ten" in log
     assert "Stocks must stay quiet" in " ".join(log.split()) and "airmirror verify --flow 'gate->west'" in log
-    assert flow.verified() == 1  # partition 1 went on
+    assert flow.verified() == 1  # partition 1 resumed
     page = flow.page(run_id, "verify_window", "data_docs")  # of the red task
     assert page.status_code == 200 and "Stocks must stay quiet" in page.text and "did not pass" in page.text
     # Somebody is asked, in an Airflow in which nobody has switched anything on but the flow itself.

@@ -81,9 +81,9 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(mirrored: Mirror, we
     assert f"| {flow.topic} | 0 | {flow.remote_topic} | 59 | 70 | 100 | 10 | 0 |" in asked.body.replace("\\", "")
     with pytest.raises(AirflowSkipException):
         tasks[RUN].execute(answered(tasks, run_of(form), PLAN, LEAVE))
-    assert not flow.opened.ledger.last_segments()
+    assert not flow.opened.ledger.last_mappings()
     tasks[RUN].execute(answered(tasks, run_of(form), PLAN, TAKE_OVER))
-    [taken] = flow.opened.ledger.last_segments().values()
+    [taken] = flow.opened.ledger.last_mappings().values()
     assert (taken.source_start, taken.source_end, taken.copied) == (60, 70, 10)
     assert flow.run().is_verified and flow.assert_equal() == 100
     produce(west, flow.remote_topic, [Record(b"of others")], partition=0)

@@ -35,7 +35,7 @@ from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks import submit
 from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
 from airmirror.on_airflow.tasks.decide import Answer
-from airmirror.on_airflow.tasks.submit import Submission, UpTo
+from airmirror.on_airflow.tasks.submit import Submission, SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
 from airmirror.on_airflow.triggers import growth as growth_trigger
 from airmirror.on_airflow.triggers.deadlines import run_is_late
@@ -46,7 +46,7 @@ from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
-from airmirror.wire.segments import Action
+from airmirror.wire.mappings import Action
 from airmirror_local.brokers import Broker
 from flows.test_decisions import copied_flow, held_flow
 from support.flows import in_this_process, mirror
@@ -269,7 +269,7 @@ def test_an_audit_replicates_its_range_and_no_more(
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
-    only = UpTo(audit_work.ranges_in(OffsetRange(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
+    only = SubmissionBounds(audit_work.ranges_in(OffsetRange(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
     result = audit_work.replicate_ranges(
         deployment=deployment(),
         name=flow.flow.name,

@@ -75,8 +75,8 @@ def test_tasks_find_what_one_process_finds(
         in_tasks = [compare_clusters(*ends, each, execute=counting) for each in (asked, sample)]
     here = [compare_clusters(*ends, each) for each in (asked, sample)]
     assert [[row.as_dict() for row in rows] for rows in in_tasks] == [[row.as_dict() for row in rows] for rows in here]
-    assert [row.findings and row.findings.segments for row in in_tasks[0]] == [
-        row.findings and row.findings.segments for row in here[0]
+    assert [row.findings and row.findings.ranges for row in in_tasks[0]] == [
+        row.findings and row.findings.ranges for row in here[0]
     ]
     assert rounds[0] >= 12 and rounds[1] == 1, "cut, and what lies in two parts compared again as one"
     first = in_tasks[0][[row.topic for row in in_tasks[0]].index(faults)]
@@ -127,7 +127,7 @@ def test_an_answer_is_read_as_it_was_written() -> None:
     assert failed.value.topic == "orders"
 
 
-@pytest.mark.parametrize("at", ["counts", "differences", "segments", "missing", "last_pair", "keeps_offsets"])
+@pytest.mark.parametrize("at", ["counts", "differences", "ranges", "missing", "last_pair", "keeps_offsets"])
 def test_an_answer_that_makes_no_sense_is_refused(at: str) -> None:
     answer = json.loads(encode(Findings()))
     for wrong in ("x", {"x": "y"}, [["x", 1, 2, 3, 4]], [1.5], None):

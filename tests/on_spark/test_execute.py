@@ -49,12 +49,12 @@ def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pyt
         flow=flow,
         window="w",
         number=0,
-        claim_offset=0,
+        lease_offset=0,
         max_ms=120_000,
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,
-        segment_topic="segments",
+        mapping_topic="mappings",
         partitions=(),
     )
     session = Stuck()
@@ -69,12 +69,12 @@ def test_the_limit_is_longer_than_all_attempts_of_a_slot() -> None:
         flow=flow.flow("a->b"),
         window="w",
         number=0,
-        claim_offset=0,
+        lease_offset=0,
         max_ms=120_000,
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,
-        segment_topic="segments",
+        mapping_topic="mappings",
         partitions=(),
     )
     assert execute.most_seconds(slot) > 4 * (120 + 15 + 60)

@@ -38,12 +38,12 @@ def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one()
         flow=flow,
         window="w",
         number=0,
-        claim_offset=0,
+        lease_offset=0,
         max_ms=0,
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,
-        segment_topic="segments",
+        mapping_topic="mappings",
         partitions=(),
     )
     called: list[tuple[str, Any]] = []

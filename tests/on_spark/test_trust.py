@@ -39,13 +39,13 @@ def a_slot(source: str, servers: str = NOBODY) -> Slot:
         flow=a_flow(source, servers),
         window="window",
         number=0,
-        claim_offset=0,
+        lease_offset=0,
         max_ms=over,
         follow_ms=over,
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,
-        segment_topic="segments",
+        mapping_topic="mappings",
         partitions=(),
     )
 

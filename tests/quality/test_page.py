@@ -49,7 +49,7 @@ def test_a_page_tells_what_was_asked_what_failed_the_rows_and_the_notes(tmp_path
     assert page.text.count(NOTES) >= 2 and "suite mine" in page.text and "expect_column_max_to_be_between" in page.text
     asked = {(each.suite, each.expectation.type): each for each in judgement.asked}
     assert len(judgement.asked) == 9 and asked["mine", "expect_column_max_to_be_between"].failed
-    assert "Segments follow one another without a gap" in page.text  # the product's own notes too
+    assert "Mappings follow one another without a gap" in page.text  # the product's own notes too
     assert all(name in page.text for name in GOOD)
     _, good = judged(rows({}), load_suites(OWN), tmp_path / "docs")
     assert "all 2 partitions passed" in good.text

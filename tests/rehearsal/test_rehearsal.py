@@ -13,18 +13,18 @@ from confluent_kafka import TopicPartition as Place
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.closing import close
+from airmirror.flows.freezing import freeze
 from airmirror.flows.prepare import Opened, prepare
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.partitions import TopicPartition
 from airmirror.report.files import write_document
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.rehearsal import positions
 from airmirror.runbooks.rehearsal import rehearse as rehearsing
 from airmirror.runbooks.rehearsal.rehearse import FailoverRehearsal, RehearsalNeedsSource, rehearse, shown
-from airmirror.windows.errors import FlowClosed
+from airmirror.windows.errors import FlowFrozen
 from airmirror.windows.window import WindowOrder, run_window
-from airmirror.wire.segments import Segment
+from airmirror.wire.mappings import MappedRange
 from airmirror_local.brokers import Broker
 from support.failovers import windowed, with_groups, without_source
 from support.flows import Mirror, in_this_process, mirror
@@ -111,7 +111,7 @@ def test_a_position_that_is_not_at_the_very_record_fails(
 
 
 def test_what_the_target_has_lost_under_a_group_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Its retention, or a person, has deleted what the group would read next: nobody goes on from there unnoticed."""
+    """Its retention, or a person, has deleted what the group would read next: nobody resumes from there unnoticed."""
     flow, group = filled(east, west, tmp_path)
     commit(east, group, {(flow.topic, 0): 10})
     assert rehearsed(flow).is_good
@@ -161,9 +161,9 @@ def test_what_a_cleaner_has_taken_on_one_side_is_no_problem(
 
 def test_records_that_are_not_whole_fail(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = filled(east, west, tmp_path)
-    last = flow.opened.ledger.last_segments()[flow.topic, 0]
-    fewer = replace(last, segments=(Segment(0, 0, 39),), copied=39, control=last.control + 1)
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    last = flow.opened.ledger.last_mappings()[flow.topic, 0]
+    fewer = replace(last, ranges=(MappedRange(0, 0, 39),), copied=39, control=last.control + 1)
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(fewer.encode_key(), fewer.encode_value())])
     report = rehearsed(flow)
     assert "the source holds more records in it than were copied" in "\n".join(report.problems)
@@ -176,14 +176,14 @@ def test_only_the_newest_records_are_compared(east: Broker, west: Broker, tmp_pa
     assert report.is_good and report.records == 15
 
 
-def test_nothing_is_rehearsed_of_a_flow_that_is_closed_or_whose_source_is_gone(
+def test_nothing_is_rehearsed_of_a_flow_that_is_frozen_or_whose_source_is_gone(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     flow, _ = filled(east, west, tmp_path)
     with pytest.raises(RehearsalNeedsSource):
         rehearse(without_source(flow.opened))
-    close(flow.opened, (), reason="INC-7", by="ada")
-    with pytest.raises(FlowClosed):
+    freeze(flow.opened, (), reason="INC-7", by="ada")
+    with pytest.raises(FlowFrozen):
         rehearse(flow.opened)
     empty = mirror(east, west, tmp_path)
     report = rehearsed(empty)

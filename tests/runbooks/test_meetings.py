@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from airmirror.flows.closing import StillReturning, close, owners_now
+from airmirror.flows.freezing import StillReturning, freeze, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
-from airmirror.runbooks.failback import reopening
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
+from airmirror.runbooks.failback import unfreezing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.steps import GroupsNotBack
 from airmirror.runbooks.failback.undo import undo as undo_failback
 from airmirror.runbooks.failover import steps as failover_steps
-from airmirror.runbooks.failover.steps import CloseFirst
+from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import undo as migration_undo
 from airmirror.runbooks.moving import GroupsReadOn
@@ -29,7 +29,7 @@ from airmirror.runbooks.takeover.handback import positions, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.slot.contract import transactional_id
 from airmirror.slot.errors import SlotFenced
-from airmirror.wire.switches import GroupMove
+from airmirror.wire.moves import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups
 from support.faults import at_the_last_moment
@@ -39,7 +39,7 @@ from support.groups import commit, committed, member, read_with_group
 from support.killing import killed_at
 from support.migrations import ORDER as MOVE
 from support.migrations import move_of, moving, takes
-from support.returns import ORDER, THERE, Both, there_and_back, write
+from support.returns import FORWARD, ORDER, Both, forward_and_reverse, write
 from support.sides import Sides
 from support.topics import create_topic, produce
 from support.waiting import short_waits
@@ -71,7 +71,7 @@ def test_a_failover_leaves_what_was_moved_by_its_name(east: Broker, west: Broker
         produce(east, topic, numbered(20), partition=0)
     commit(east, moved, {(flow.topic, 0): 12})
     commit(east, stays_behind, {(stays, 0): 7})
-    takes(flow.opened, "mirror", "switch_consumers", "switch_producers")
+    takes(flow.opened, "mirror", "cut_over_consumers", "cut_over_producers")
     windowed(flow)
     produce(west, flow.remote_topic, numbered(5, 100), partition=0)
     with member(west, moved, flow.remote_topic):
@@ -79,7 +79,7 @@ def test_a_failover_leaves_what_was_moved_by_its_name(east: Broker, west: Broker
         assert [(each.group, each.topic, each.reason) for each in groups] == [(stays_behind, stays, "")]
         undo_failover(flow.opened, PLANNED)
     owners = owners_now(flow.opened)
-    assert owners.whole is None and list(owners.closed) == [flow.topic]
+    assert owners.whole is None and list(owners.frozen) == [flow.topic]
     assert committed(west, moved) == {(flow.remote_topic, 0): 12} and committed(west, stays_behind) == {}
     _, groups, _ = fail_over(elsewhere(flow.opened, tmp_path), replace(DISASTER, anyway=True))
     assert {each.topic for each in groups} <= {stays}
@@ -90,30 +90,30 @@ def test_a_flow_is_opened_whatever_has_returned_of_what_was_moved_by_its_name(si
     east, west = sides.east, sides.west
     bill = create_topic(east, f"bill-{uuid.uuid4().hex[:8]}", 1)
     shop = create_topic(east, f"shop-{uuid.uuid4().hex[:8]}", 1)
-    both = there_and_back(east, west, tmp_path, topic=shop, settings={f"{THERE}.topics": f"{shop}, {bill}"})
+    both = forward_and_reverse(east, west, tmp_path, topic=shop, settings={f"{FORWARD}.topics": f"{shop}, {bill}"})
     for topic in (shop, bill):
         write(east, topic, 0, 10, 1)
-    both.window(both.there)
-    close(both.there, [shop], reason="it moves", by="ada")
+    both.window(both.forward)
+    freeze(both.forward, [shop], reason="it moves", by="ada")
     write(west, both.remote, 100, 4, 1)
     failback_steps.return_step(both.pair, replace(ORDER, topics=(shop,)))
-    both.window(both.back)
-    fail_over(both.there, PLANNED)
-    undo_failover(both.there, PLANNED)
-    owners = owners_now(both.there)
-    assert owners.whole is None and list(owners.closed) == [shop] == list(owners.returning().values())
+    both.window(both.reverse)
+    fail_over(both.forward, PLANNED)
+    undo_failover(both.forward, PLANNED)
+    owners = owners_now(both.forward)
+    assert owners.whole is None and list(owners.frozen) == [shop] == list(owners.returning().values())
 
 
 def test_a_failover_moves_no_group_of_a_flow_that_was_opened_again(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An undo comes between its look at the flow and its claim."""
+    """An undo comes between its look at the flow and its lease."""
     group = a_group()
     flow = ready(east, west, tmp_path, group)
-    failover_steps.close_step(flow.opened, PLANNED)
+    failover_steps.freeze_step(flow.opened, PLANNED)
     other = elsewhere(flow.opened, tmp_path)
     at_the_last_moment(monkeypatch, failover_steps, "positions", after=lambda: undo_failover(other, PLANNED))
-    with pytest.raises(CloseFirst):
+    with pytest.raises(FreezeFirst):
         failover_steps.move_step(flow.opened, PLANNED)
     assert committed(west, group) == {}
 
@@ -121,10 +121,10 @@ def test_a_failover_moves_no_group_of_a_flow_that_was_opened_again(
 def test_a_failover_fences_an_undo_that_sleeps(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The undo has initialised its id and looked at its claim, and writes when it wakes: it is refused."""
+    """The undo has initialised its id and looked at its lease, and writes when it wakes: it is refused."""
     group = a_group()
     flow = ready(east, west, tmp_path, group)
-    failover_steps.close_step(flow.opened, PLANNED)
+    failover_steps.freeze_step(flow.opened, PLANNED)
     name = transactional_id(flow.flow, 0)
     producer = Producer({"bootstrap.servers": west.bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
@@ -136,12 +136,12 @@ def test_a_failover_fences_an_undo_that_sleeps(
     assert committed(west, group) == {(flow.remote_topic, 0): 5}
 
 
-def test_a_failover_says_no_group_is_moved_that_lost_its_claim_meanwhile(
+def test_a_failover_says_no_group_is_moved_that_lost_its_lease_meanwhile(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = a_group()
     flow = ready(east, west, tmp_path, group)
-    failover_steps.close_step(flow.opened, PLANNED)
+    failover_steps.freeze_step(flow.opened, PLANNED)
     other, write_them = elsewhere(flow.opened, tmp_path), group_moving.commit_offsets
 
     def sleeps(*given: Any) -> Any:
@@ -159,7 +159,7 @@ def test_who_reads_on_while_groups_are_moved_is_named(
 ) -> None:
     group = a_group()
     flow = ready(east, west, tmp_path, group)
-    failover_steps.close_step(flow.opened, PLANNED)
+    failover_steps.freeze_step(flow.opened, PLANNED)
     with monkeypatch.context() as patched:
         at_the_last_moment(
             patched, failover_steps, "move_groups", after=lambda: commit(east, group, {(flow.topic, 0): 9})
@@ -172,16 +172,16 @@ def test_who_reads_on_while_groups_are_moved_is_named(
 
 def gone_over(east: Broker, west: Broker, directory: Path) -> Both:
     """Failed over, written and read on west, returned and its groups moved back: all but the last step of the failback."""
-    both = there_and_back(east, west, directory, partitions=1)
+    both = forward_and_reverse(east, west, directory, partitions=1)
     write(east, both.topic, 0, 10, 1)
     read_with_group(east, both.group, both.topic, {0: 5})
-    both.window(both.there)
-    fail_over(both.there, PLANNED)
+    both.window(both.forward)
+    fail_over(both.forward, PLANNED)
     write(west, both.remote, 100, 6, 1)
     read_with_group(west, both.group, both.remote, {0: 8})
     failback_steps.return_step(both.pair, ORDER)
-    both.window(both.back)
-    for step in (failback_steps.drain_step, failback_steps.close_step):
+    both.window(both.reverse)
+    for step in (failback_steps.drain_step, failback_steps.end_step):
         step(both.pair, ORDER)
     return both
 
@@ -195,28 +195,28 @@ def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(sides:
         undo_failback(both.elsewhere(tmp_path).pair, FailbackOrder(**WHY))
     assert committed(east, both.group) == {(both.topic, 0): 5}
     with pytest.raises(GroupsNotBack, match=f"{both.group} in {both.topic}-0 is at 5"):
-        failback_steps.open_step(both.pair, ORDER)
-    assert owners_now(both.there).closed, "it stays closed"
+        failback_steps.unfreeze_step(both.pair, ORDER)
+    assert owners_now(both.forward).frozen, "it stays frozen"
     failback_steps.move_step(both.pair, ORDER)
-    failback_steps.open_step(both.pair, ORDER)
-    assert not owners_now(both.there).closed and committed(east, both.group) != {(both.topic, 0): 5}
+    failback_steps.unfreeze_step(both.pair, ORDER)
+    assert not owners_now(both.forward).frozen and committed(east, both.group) != {(both.topic, 0): 5}
 
 
-def test_the_undo_of_a_failback_puts_nothing_back_without_the_claim_of_both_flows(
+def test_the_undo_of_a_failback_puts_nothing_back_without_the_lease_of_both_flows(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failback claims both, and has looked at its groups for the last time, while the undo sleeps between its two claims."""
+    """A failback leases both, and has looked at its groups for the last time, while the undo sleeps between its two leases."""
     east, west = sides.east, sides.west
     both = gone_over(east, west, tmp_path)
     failback_steps.move_step(both.pair, ORDER)
     moved, other, overtakes = committed(east, both.group), both.elsewhere(tmp_path), failback_undo.overtaking
-    claimed = list[str]()
+    leased = list[str]()
 
     def sleeps(opened: Opened, *given: Any) -> Any:
-        claimed.append(opened.flow.name)
-        if len(claimed) == 2:
-            with killed_at(reopening, "forget_return"):
-                failback_steps.open_step(other.pair, ORDER)
+        leased.append(opened.flow.name)
+        if len(leased) == 2:
+            with killed_at(unfreezing, "forget_return"):
+                failback_steps.unfreeze_step(other.pair, ORDER)
         return overtakes(opened, *given)
 
     monkeypatch.setattr(failback_undo, "overtaking", sleeps)
@@ -225,18 +225,18 @@ def test_the_undo_of_a_failback_puts_nothing_back_without_the_claim_of_both_flow
     assert committed(east, both.group) == moved
 
 
-def test_a_migration_is_not_undone_while_its_groups_are_switched_again(
+def test_a_migration_is_not_undone_while_its_groups_are_cut_over_again(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is claimed for that: the other one has slept."""
+    """No lease is taken for that: the other one has slept."""
     group = a_group()
     flow, _ = moving(east, west, tmp_path, groups=group)
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror", "switch_consumers")
+    takes(flow.opened, "mirror", "cut_over_consumers")
     other = elsewhere(flow.opened, tmp_path)
     with monkeypatch.context() as patched:
-        at_the_last_moment(patched, migration_undo, "put_back", after=lambda: takes(other, "switch_consumers"))
+        at_the_last_moment(patched, migration_undo, "put_back", after=lambda: takes(other, "cut_over_consumers"))
         with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved again meanwhile"):
             migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
@@ -262,11 +262,11 @@ def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(
 
 def test_what_returns_is_not_handed_back(sides: Sides, tmp_path: Path) -> None:
     east, west = sides.east, sides.west
-    both = there_and_back(east, west, tmp_path, partitions=1)
+    both = forward_and_reverse(east, west, tmp_path, partitions=1)
     write(east, both.topic, 0, 10, 1)
-    both.window(both.there)
-    fail_over(both.there, PLANNED)
-    assert positions(both.there)
+    both.window(both.forward)
+    fail_over(both.forward, PLANNED)
+    assert positions(both.forward)
     failback_steps.return_step(both.pair, ORDER)
     with pytest.raises(StillReturning, match=both.topic):
-        positions(both.there)
+        positions(both.forward)

@@ -1,4 +1,4 @@
-"""The engine of runbooks, with steps that only remember: order, kills, some steps only, waiting for a claim, undo, dry runs."""
+"""The engine of runbooks, with steps that only remember: order, kills, some steps only, waiting for a lease, undo, dry runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from airmirror.cli import flow_options
 from airmirror.cli.runbooks import commands_of
-from airmirror.flows import claims
+from airmirror.flows import leases
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.ledger import GroupOffset
 from airmirror.partitions import TopicPartition
@@ -31,7 +31,7 @@ from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover import steps as failover_steps
 from airmirror.runbooks.failover.order import FailoverOrder, Way
 from airmirror.runbooks.failover.runbook import FAILOVER
-from airmirror.runbooks.failover.steps import CloseFirst
+from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.migration import reverse as reverse_flow
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.runbook import MIGRATION
@@ -91,7 +91,7 @@ class World:
 
 
 def document(headline: str, is_good: bool = True) -> Document:
-    findings = [] if is_good else [Finding("stop", "it can be undone", "somebody has gone on")]
+    findings = [] if is_good else [Finding("stop", "it can be undone", "somebody has gone further")]
     return Document("count", "Count", headline, is_good, {}, [Section("rows", [{"a": 1}], "Rows")], findings=findings)
 
 
@@ -102,7 +102,7 @@ def counting(world: World, undoable: bool = True) -> Runbook[Any, CountOrder]:
 
     def undo(site: Site, order: CountOrder, progress: Progress) -> Document:
         if not undoable:
-            raise CannotUndo("east->west", "count", "leave it", ("somebody has gone on",))
+            raise CannotUndo("east->west", "count", "leave it", ("somebody has gone further",))
         world.done.clear()
         return document("undone")
 
@@ -201,7 +201,7 @@ STEPS_THAT_LEAVE: list[tuple[Runbook[Any, Any], str, Any, Any]] = [
     (FAILBACK, "move_groups", [LEFT], []),
     (FAILOVER, "judge", [object()], []),
     (FAILOVER, "move_groups", [LEFT], [replace(LEFT, reason="")]),
-    (TAKEOVER, "take_over", [SimpleNamespace(error=CloseFirst("f", "w"))], [SimpleNamespace(error=None)]),
+    (TAKEOVER, "take_over", [SimpleNamespace(error=FreezeFirst("f", "w"))], [SimpleNamespace(error=None)]),
     (TAKEOVER, "history", [ComparedCopies(TopicPartition("t", 0), "east.t", (5, 5), None, "it is gone")], []),
 ]
 
@@ -221,23 +221,23 @@ def test_a_rescue_that_leaves_records_ends_with_1(monkeypatch: pytest.MonkeyPatc
     assert run(FAILBACK, world, FailbackOrder(reason="why", by="ada"), ["rescue"]).left == ()
 
 
-def test_a_step_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+def test_a_step_waits_until_the_lease_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "FIRST_SECONDS", 0.001)
     world, told = World(busy=3), list[str]()
     run(counting(world), world, ORDER, progress=Progress(told.append))
     assert world.calls == ["one"] * 4 + ["two", "three"] and sum("waits: " in each for each in told) == 3
-    monkeypatch.setattr(claims, "LEAST_SECONDS", 0.01)
-    monkeypatch.setattr(claims, "MARGIN_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "MARGIN_SECONDS", 0.01)
     world = World(busy=10**6)
     with pytest.raises(FlowBusy):
         run(counting(world), world, ORDER)
 
 
 def test_a_step_waits_as_long_as_a_window_of_the_flow_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failback takes the claim of the reverse flow too, whose windows may take much longer, or less long."""
-    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
-    monkeypatch.setattr(claims, "LEAST_SECONDS", 0.01)
-    monkeypatch.setattr(claims, "MARGIN_SECONDS", 0.01)
+    """A failback takes the lease of the reverse flow too, whose windows may take much longer, or less long."""
+    monkeypatch.setattr(leases, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(leases, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "MARGIN_SECONDS", 0.01)
     hour = 3_600_000
     for own, reverse, of in ((0, hour, "west->east"), (hour, 0, "east->west")):
         world = World(busy=8, of=of, flow=flow_of("east->west", own))
@@ -250,7 +250,7 @@ def test_a_step_waits_as_long_as_a_window_of_the_flow_that_is_busy(monkeypatch: 
             run(replace(counting(world), others=lambda site, ms=reverse: [flow_of("west->east", ms)]), world, ORDER)
 
 
-def test_a_failback_and_a_migration_may_take_the_claim_of_the_reverse_flow() -> None:
+def test_a_failback_and_a_migration_may_take_the_lease_of_the_reverse_flow() -> None:
     back: Any = SimpleNamespace(flow=flow_of("west->east"))
     forward: Any = SimpleNamespace(flow=flow_of("east->west"))
     for book in (FAILBACK, MIGRATION):
@@ -258,8 +258,8 @@ def test_a_failback_and_a_migration_may_take_the_claim_of_the_reverse_flow() -> 
         assert list(book.others(Pair(forward, None))) == []
 
 
-def test_an_undo_waits_until_the_claim_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "FIRST_SECONDS", 0.001)
+def test_an_undo_waits_until_the_lease_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "FIRST_SECONDS", 0.001)
     world, told = World(done=["one"]), list[str]()
     book = counting(world)
     assert book.undo is not None
@@ -316,7 +316,7 @@ def test_an_undo_that_can_not_be_ends_with_its_reasons(monkeypatch: pytest.Monke
     world = World(done=["one"])
     command = Command(monkeypatch, counting(world, undoable=False), world)
     shown = command("undo", *WORDS)
-    assert shown.exit_code == 1 and "somebody has gone on" in shown.stdout and world.done == ["one"]
+    assert shown.exit_code == 1 and "somebody has gone further" in shown.stdout and world.done == ["one"]
     refused = command("undo", *WORDS, "--yes")
     assert refused.exit_code == 1 and "can't be undone" in refused.output and "leave it" in refused.output
 
@@ -340,16 +340,16 @@ def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[
 
 @pytest.mark.parametrize("way", ["planned", "disaster"])
 @pytest.mark.parametrize("step", ["judge", "move_groups"])
-def test_no_step_of_a_failover_comes_before_the_closure(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_of_a_failover_comes_before_the_freeze(step: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judged from the target alone, nothing of an open flow would ever be compared with its source."""
     world = World()
     monkeypatch.setattr(failover_steps, "unreachable", lambda opened: "" if way == "planned" else "it burns")
     monkeypatch.setattr(failover_steps, "owners_now", lambda opened: SimpleNamespace(whole=None))
-    with pytest.raises(CloseFirst, match=f"--way {way} --step close"):
+    with pytest.raises(FreezeFirst, match=f"--way {way} --step freeze"):
         run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
 
 
-def test_groups_are_moved_back_after_the_return_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_moved_back_after_the_return_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     pair = SimpleNamespace(
         flow=world.flow, forward=world, reverse=world, returning=lambda topics: {"east.orders": "orders"}, others=[]
@@ -360,22 +360,22 @@ def test_groups_are_moved_back_after_the_return_is_closed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("goes_back", "is_switched", "says", "not_said"),
+    ("goes_back", "is_cut_over", "says", "not_said"),
     [
-        (True, False, "when producers are switched, west->east begins with the first record", "--reverse"),
+        (True, False, "when producers are cut over, west->east begins with the first record", "--reverse"),
         (
             False,
             False,
-            "begins when producers are switched with --reverse, or once they are: `airmirror",
+            "begins when producers are cut over with --reverse, or once they are: `airmirror",
             "first record",
         ),
         (False, True, "1 topic can return", "until then"),
     ],
 )
 def test_a_reverse_flow_that_is_prepared_says_when_it_begins(
-    goes_back: bool, is_switched: bool, says: str, not_said: str, monkeypatch: pytest.MonkeyPatch
+    goes_back: bool, is_cut_over: bool, says: str, not_said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By whatever way its step was taken: in a run with --reverse, or named alone, before or after the switch."""
+    """By whatever way its step was taken: in a run with --reverse, or named alone, before or after the cut-over."""
     monkeypatch.setattr(reverse_flow, "bring_about", lambda *_: None)
     monkeypatch.setattr(reverse_flow, "check", lambda *_: {})
     ends = {"source": SimpleNamespace(alias="east"), "target": SimpleNamespace(alias="west")}
@@ -383,8 +383,8 @@ def test_a_reverse_flow_that_is_prepared_says_when_it_begins(
     back: Any = SimpleNamespace(flow=SimpleNamespace(name="west->east"))
     move: Any = SimpleNamespace(name="shop", names={"orders": "east.orders"})
     order = MoveOrder(move="shop", reverse=goes_back)
-    lines = list(reverse_flow.prepare(opened, back, move, order, print, is_switched=is_switched))
+    lines = list(reverse_flow.prepare(opened, back, move, order, print, is_cut_over=is_cut_over))
     told = "\n".join(lines)
     assert says in told and not_said not in told
-    if not goes_back and not is_switched:
+    if not goes_back and not is_cut_over:
         assert "airmirror migration run --move shop --step reverse --reason '…' --yes --flow 'east->west'" in told

@@ -31,11 +31,11 @@ from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.sound import sound
 from airmirror.web import app, security
 from airmirror.web.console import records
+from airmirror.wire.mappings import Action, Decision, Hold, MappingRecord
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Action, Decision, Hold, SegmentRecord
 from airmirror_local.ports import LOOPBACK, free_port
 from ledger.test_ledger import entries, load
-from support.ledgers import ORDERS, PROGRESS, TOPIC_ID, segment, verified
+from support.ledgers import ORDERS, PROGRESS, TOPIC_ID, mapping, verified
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 RUN = "scheduled__2026-11-22T14:00:00+00:00"
@@ -133,9 +133,9 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
     """A flow with a lag, a hold of the gate and one of a person, a window that failed, groups and an hour of samples."""
     own, minute = ledger.flow(flow), 60_000
     records: list[Any] = [
-        *(_at(segment(n * 100, n * 100 + 100, window=f"{RUN}#1-{n:04x}"), now - (10 - n) * minute) for n in range(10)),
-        _at(segment(0, 50, partition=1, window=f"{RUN}#1-0009"), now - minute),
-        _at(segment(0, 5, topic="payments", window=f"{RUN}#1-0009", topic_id=UUID(int=3)), now - minute),
+        *(_at(mapping(n * 100, n * 100 + 100, window=f"{RUN}#1-{n:04x}"), now - (10 - n) * minute) for n in range(10)),
+        _at(mapping(0, 50, partition=1, window=f"{RUN}#1-0009"), now - minute),
+        _at(mapping(0, 5, topic="payments", window=f"{RUN}#1-0009", topic_id=UUID(int=3)), now - minute),
         replace(verified(999), time_ms=now - minute),
         replace(verified(4, topic="payments", topic_id=UUID(int=3)), time_ms=now - minute),
         Hold(
@@ -226,7 +226,7 @@ def sample(time_ms: int, number: int) -> FlowSample:
     )
 
 
-def _at(record: SegmentRecord, time_ms: int) -> SegmentRecord:
+def _at(record: MappingRecord, time_ms: int) -> MappingRecord:
     return replace(
         record, time_ms=time_ms, max_timestamp=time_ms - 700, min_timestamp=time_ms - 1_500, read_ms=time_ms - 200
     )
@@ -236,7 +236,7 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str 
     """A flow of many partitions, some with a lag, and many groups."""
     own, per_topic = ledger.flow(flow), 100
     places = [(f"topic-{number // per_topic:04d}", number % per_topic) for number in range(partitions)]
-    load(own, entries(*(_at(segment(0, 10, topic=topic, partition=n), now - 5_000) for topic, n in places)))
+    load(own, entries(*(_at(mapping(0, 10, topic=topic, partition=n), now - 5_000) for topic, n in places)))
     load(
         own,
         entries(

@@ -14,7 +14,7 @@ from backports import zstd
 from kafka.codec import gzip_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from airmirror.wire import checkpoints, mirrormaker, requests, segments
+from airmirror.wire import checkpoints, mappings, mirrormaker, requests
 from airmirror.wire.batches import build, control_type, parse
 from airmirror.wire.codecs import compress, decompress, decompress_into, decompress_lz4_of_format_0
 from airmirror.wire.headers import with_headers
@@ -282,8 +282,8 @@ def _pair(key: bytes, value: bytes) -> bytes:
     return bytes((len(key),)) + key + value
 
 
-def _segment_records() -> Iterator[bytes]:
-    record = segments.SegmentRecord(
+def _mapping_records() -> Iterator[bytes]:
+    record = mappings.MappingRecord(
         source_topic_id=TOPIC_ID,
         topic="orders",
         partition=3,
@@ -305,14 +305,19 @@ def _segment_records() -> Iterator[bytes]:
         max_timestamp=10**12,
         leader_epoch=4,
         digest=b"d" * 16,
-        segments=(segments.Segment(100, 50, 30), segments.Segment(140, 81, 40)),
+        ranges=(mappings.MappedRange(100, 50, 30), mappings.MappedRange(140, 81, 40)),
     )
     for each in (
-        segments.Claim(
-            window="window", event=segments.ClaimEvent.CLAIMED, owner="host:1", time_ms=10**12, lease_ms=30_000, slots=4
+        mappings.Lease(
+            window="window",
+            event=mappings.LeaseEvent.TAKEN,
+            owner="host:1",
+            time_ms=10**12,
+            duration_ms=30_000,
+            slots=4,
         ),
         record,
-        segments.Verified(
+        mappings.Verified(
             topic="orders",
             partition=3,
             source_topic_id=TOPIC_ID,
@@ -322,10 +327,10 @@ def _segment_records() -> Iterator[bytes]:
             time_ms=10**12,
             seen=4,
         ),
-        segments.Hold(
+        mappings.Hold(
             topic="orders", partition=3, offset=100, reason="it differs", window="window", by="gate", time_ms=10**12
         ),
-        segments.FlowIdentity("east", "west", "id-1", "id-2", 10**12),
+        mappings.FlowIdentity("east", "west", "id-1", "id-2", 10**12),
     ):
         yield _pair(each.encode_key(), each.encode_value())
 
@@ -397,7 +402,7 @@ DECODERS = (
     _fetch(13),
     _produce(9),
     _produce(13),
-    Decoder("segments", _two(segments.decode), _segment_records),
+    Decoder("mappings", _two(mappings.decode), _mapping_records),
     Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
     Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
     Decoder("checkpoints", _two(checkpoints.decode_checkpoint), _checkpoints),

@@ -43,7 +43,7 @@ _SAMPLES: dict[str, Any] = {
 }
 _NAMED = {
     "flow": FLOW,
-    "opposite": "west->east",
+    "reverse": "west->east",
     "topic": "orders with a blank",
     "cluster": "east",
     "runbook": "failover",

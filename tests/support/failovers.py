@@ -1,4 +1,5 @@
-"""Failovers of a test: a flow with groups, its source gone, another deployment of it, and what crossed and was found after it."""
+"""Failovers of a test: a flow with groups, its source gone, another deployment of it, and what was replicated and was found after
+it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from airmirror.flows.measure import measure_window
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened
-from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.runbooks.failover.alone import NotJudged
 from airmirror.runbooks.failover.order import FailoverOrder
@@ -54,7 +55,7 @@ def elsewhere(opened: Opened, directory: Path) -> Opened:
 def windowed(flow: Mirror) -> None:
     """One window, measured, and the checkpoints of groups."""
     measure_window(flow.opened, flow.run(), lambda key: True)
-    checkpoints_round(flow.opened, "checkpoints")
+    emit_checkpoints_if_due(flow.opened, "checkpoints")
 
 
 def at(records: Mapping[int, Iterable[Record]], partition: int, runs: Iterable[tuple[int, int]]) -> list[bytes | None]:

@@ -75,10 +75,10 @@ def die_after(slots: Sequence[Slot], commits: int) -> None:
     raise AssertionError(f"it was not killed: {in_this_process(slots)}")
 
 
-def die_with_the_driver(configuration: Configuration, flow: Flow, ledger_url: str, lease_ms: int) -> None:
+def die_with_the_driver(configuration: Configuration, flow: Flow, ledger_url: str, duration_ms: int) -> None:
     """Run a window whose driver dies with its slot; its ledger is its own, read from Kafka."""
     die_in_a_transaction(1)
-    fence.LEASE_MS = lease_ms
+    fence.LEASE_MS = duration_ms
     opened = Opened(configuration, flow, Ledger(ledger_url).flow(flow.name))
     result = run_window(
         flow, opened.ledger, prepare(opened).topics, in_this_process, WindowOrder("killed", slots=lambda: 2)

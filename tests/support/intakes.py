@@ -56,12 +56,12 @@ def intake(end: int, *, start: int = 0, compacted: bool = False) -> tuple[Intake
         flow=FLOW,
         window="w",
         number=0,
-        claim_offset=0,
+        lease_offset=0,
         max_ms=0,
         max_bytes=None,
         progress_topic="p",
         progress_partitions=1,
-        segment_topic="s",
+        mapping_topic="s",
         partitions=(partition,),
     )
     outbox = Collected()

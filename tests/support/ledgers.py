@@ -5,18 +5,18 @@ from __future__ import annotations
 from uuid import UUID
 
 from airmirror.partitions import Entry
-from airmirror.wire.segments import Segment, SegmentRecord, Verified
+from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
-SEGMENTS, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"
+MAPPINGS, PROGRESS = "airmirror-mappings.east.internal", "mm2-offsets.east.internal"
 TOPIC_ID, OTHER_TOPIC_ID = UUID(int=1), UUID(int=2)  # of the internal topic
 ORDERS, ORDERS_AGAIN = UUID(int=7), UUID(int=8)  # of the source topic, and of the one made after it
 
 
-def segment(
+def mapping(
     start: int, end: int, topic: str = "orders", partition: int = 0, window: str = "w1", topic_id: UUID = ORDERS
-) -> SegmentRecord:
+) -> MappingRecord:
     copied = end - start
-    return SegmentRecord(
+    return MappingRecord(
         source_topic_id=topic_id,
         topic=topic,
         partition=partition,
@@ -38,7 +38,7 @@ def segment(
         max_timestamp=5,
         leader_epoch=0,
         digest=bytes(16),
-        segments=(Segment(start, start, copied),) if copied else (),
+        ranges=(MappedRange(start, start, copied),) if copied else (),
     )
 
 
@@ -58,12 +58,12 @@ def verified(
 
 
 def written(offset: int, record: object) -> Entry:
-    """A record of the segment topic at an offset."""
+    """A record of the mapping topic at an offset."""
     return Entry(0, offset, offset, record.encode_key(), record.encode_value())  # type: ignore[attr-defined]
 
 
 def deleted(offset: int, record: object) -> Entry:
-    """The tombstone of a record of the segment topic, at an offset."""
+    """The tombstone of a record of the mapping topic, at an offset."""
     return Entry(0, offset, offset, record.encode_key(), None)  # type: ignore[attr-defined]
 
 

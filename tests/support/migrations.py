@@ -35,7 +35,7 @@ def moving(
 
 
 def takes(opened: Opened, *steps: MoveStep, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:
-    """Take these steps; what they said. ``reverse``: the flow in the opposite direction."""
+    """Take these steps; what they said. ``reverse``: the reverse flow."""
     wanted = steps or (*MIGRATION.usual(opened.flow, replace(order, reverse=reverse is not None)), "finish")
     lines: list[str] = []
     for step in wanted:

@@ -1,4 +1,5 @@
-"""Two clusters with a flow there and one back, for what returns: applications, windows of both, and what lies on either side."""
+"""Two clusters with a flow and its reverse flow, for what returns: applications, windows of both, and what lies on either
+side."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ import javaproperties
 
 from airmirror.config import parse
 from airmirror.flows.measure import measure_window
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened, caught_up, prepare
-from airmirror.flows.rounds import checkpoints_round
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.naming import DefaultReplicationPolicy
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -29,7 +30,7 @@ from support.flows import in_this_process
 from support.topics import Record, create_topic, produce, read_all
 
 ORDER = FailbackOrder(reason="east is back, INC-7", by="ada", wait=30.0)
-THERE, BACK = "east->west", "west->east"
+FORWARD, REVERSE = "east->west", "west->east"
 
 
 class Suffixed(DefaultReplicationPolicy):
@@ -64,19 +65,19 @@ class Done:
 
 @dataclass(frozen=True)
 class Both:
-    """One topic of ``east``, its remote topic on ``west``, and the flows there and back."""
+    """One topic of ``east``, its remote topic on ``west``, and the flows between them."""
 
     east: Broker
     west: Broker
     topic: str
     remote: str
     group: str
-    there: Opened
-    back: Opened
+    forward: Opened
+    reverse: Opened
 
     @property
     def pair(self) -> Pair:
-        return Pair(self.there, self.back)
+        return Pair(self.forward, self.reverse)
 
     def window(self, opened: Opened, *, window: str = "") -> WindowResult:
         """One window, as ``airmirror run-window`` runs it, and the checkpoints of groups."""
@@ -89,14 +90,14 @@ class Both:
             WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda: 2),
         )
         measure_window(prepared.opened, result, lambda key: True)
-        checkpoints_round(opened, "checkpoints")
+        emit_checkpoints_if_due(opened, "checkpoints")
         return result
 
     def fail_back(self, **order: object) -> Done:
         """All steps, whatever is over by now."""
         names = [step.name for step in FAILBACK.steps if not step.apart]
         ran = run(FAILBACK, self.pair, replace(ORDER, **order), names)  # type: ignore[arg-type]
-        return Done(ran.gave["return"], ran.gave["move_groups"], ran.gave["open"], ran.seconds)
+        return Done(ran.gave["return"], ran.gave["move_groups"], ran.gave["unfreeze"], ran.seconds)
 
     def outcome(self, order: FailbackOrder, done: Done) -> FailbackOutcome:
         return outcome_of(self.pair, order, done.groups, done.seconds)
@@ -104,8 +105,8 @@ class Both:
     def elsewhere(self, directory: Path) -> Both:
         """The same of another deployment, whose ledger has seen nothing."""
         ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
-        there, back = (replace(each, ledger=ledger.flow(each.flow.name)) for each in (self.there, self.back))
-        return replace(self, there=there, back=back)
+        forward, reverse = (replace(each, ledger=ledger.flow(each.flow.name)) for each in (self.forward, self.reverse))
+        return replace(self, forward=forward, reverse=reverse)
 
     def now(self, opened: Opened) -> Opened:
         return caught_up(opened)
@@ -119,7 +120,7 @@ class Both:
         return read_all(cluster, self.topic if cluster is self.east else self.remote)
 
 
-def there_and_back(
+def forward_and_reverse(
     east: Broker,
     west: Broker,
     directory: Path,
@@ -129,17 +130,17 @@ def there_and_back(
     settings: Mapping[str, str] | None = None,
     topic: str = "",
 ) -> Both:
-    """Flows there and back, for a new topic on ``east``; the one back replicates nothing of its own accord."""
+    """A flow and its reverse flow, for a new topic on ``east``; the latter replicates nothing of its own accord."""
     topic = topic or create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", partitions)
     group = f"g-{uuid.uuid4().hex[:8]}"
     lines = {
         "clusters": "east, west",
         "east.bootstrap.servers": east.bootstrap,
         "west.bootstrap.servers": west.bootstrap,
-        f"{THERE}.enabled": "true",
-        f"{THERE}.topics": topic,
-        f"{BACK}.enabled": "true",
-        f"{BACK}.topics": "nothing-of-its-own",
+        f"{FORWARD}.enabled": "true",
+        f"{FORWARD}.topics": topic,
+        f"{REVERSE}.enabled": "true",
+        f"{REVERSE}.topics": "nothing-of-its-own",
         "groups": group,
         "replication.policy.class": POLICIES[policy],
         "failover.quiet.ms": "0",
@@ -153,8 +154,10 @@ def there_and_back(
     } | dict(settings or {})
     configuration = parse(javaproperties.dumps(lines, timestamp=None), "test")
     ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
-    there, back = (Opened(configuration, configuration.flow(name), ledger.flow(name)) for name in (THERE, BACK))
-    return Both(east, west, topic, select(there.flow, [topic])[topic], group, there, back)
+    forward, reverse = (
+        Opened(configuration, configuration.flow(name), ledger.flow(name)) for name in (FORWARD, REVERSE)
+    )
+    return Both(east, west, topic, select(forward.flow, [topic])[topic], group, forward, reverse)
 
 
 def write(cluster: Broker, topic: str, first: int, count: int, partitions: int = 2) -> list[bytes]:

@@ -1,6 +1,6 @@
 """All that a test has on a cluster, to be compared before and after: topics, their configs and ends, groups and their offsets.
 
-The clusters are shared: other processes write there at the same time, and what other tests have left goes on by itself
+The clusters are shared: other processes write there at the same time, and what other tests have left resumes by itself
 (transactions time out, groups are forgotten).
 """
 

@@ -38,7 +38,7 @@ def _request(group: str, member: str, epoch: int, topic: str) -> bytes:
             _text("a process") if joins else NULL,
             b"\xff",  # endpoint
             NULL * 3,  # tags, offsets of tasks
-            b"\x00",  # the application goes on
+            b"\x00",  # the application resumes
             END,
         )
     )

@@ -98,7 +98,7 @@ def deploy(
 def internal_topics(*sources: str) -> set[str]:
     """What flows from these clusters keep on their target."""
     return {
-        name for alias in sources for name in (f"mm2-offsets.{alias}.internal", f"airmirror-segments.{alias}.internal")
+        name for alias in sources for name in (f"mm2-offsets.{alias}.internal", f"airmirror-mappings.{alias}.internal")
     }
 
 

@@ -19,7 +19,7 @@ NAMES = [
     "heartbeats",
     "__consumer_offsets",
     "mm2-offsets.west.internal",
-    "airmirror-segments.west.internal",
+    "airmirror-mappings.west.internal",
 ]
 
 

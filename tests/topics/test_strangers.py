@@ -1,4 +1,4 @@
-"""A stranger's records in a segment topic choose no code and no pattern, and stop no flow."""
+"""A stranger's records in a mapping topic choose no code and no pattern, and stop no flow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from airmirror.topics.strangers import LONGEST_RULES, MOST_FLOWS, nonsense
 from airmirror.wire.batches import build
 from airmirror.wire.batches import parse as parse_batches
 from airmirror.wire.headers import varint
-from airmirror.wire.segments import FlowIdentity, decode
+from airmirror.wire.mappings import FlowIdentity, decode
 from support.decoders import DECODERS, zigzag
 from support.examples import examples
 from support.fuzzing import guarded, mutated
@@ -37,7 +37,7 @@ from support.intakes import at
 from support.ledgers import written
 
 LINES = "clusters = east, west\neast.bootstrap.servers = e:9092\nwest.bootstrap.servers = w:9092\neast->west.enabled = true\n"
-TOPIC = "airmirror-segments.evil.internal"
+TOPIC = "airmirror-mappings.evil.internal"
 DEFAULT = "DefaultReplicationPolicy"
 
 
@@ -185,24 +185,24 @@ def test_strangers_beyond_a_number_are_left_out() -> None:
     assert len(flows) == MOST_FLOWS and len(warnings) == 5
 
 
-def test_no_crowd_of_strangers_hides_the_flow_back() -> None:
-    """A hundred are looked at: the one whose topic only the flow back has, and those between the same clusters, come first."""
+def test_no_crowd_of_strangers_hides_the_reverse_flow() -> None:
+    """A hundred are looked at: the one whose topic only the reverse flow has, and those between the same clusters, come first."""
     identity_policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
     def said(topic: str, source: str, source_id: str) -> Found:
         whose = replace(stranger(identity_policy), source=source, target="east", source_cluster_id=source_id)
         return Found("east", topic, whose)
 
-    crowd = [said(f"airmirror-segments.a{each}.internal", f"a{each}", f"x{each}") for each in range(MOST_FLOWS + 5)]
-    back = said("airmirror-segments.west.internal", "west", "id-other")  # whatever it says of itself
-    beside = said("airmirror-segments.w2.internal", "w2", "id-west")
+    crowd = [said(f"airmirror-mappings.a{each}.internal", f"a{each}", f"x{each}") for each in range(MOST_FLOWS + 5)]
+    back = said("airmirror-mappings.west.internal", "west", "id-other")  # whatever it says of itself
+    beside = said("airmirror-mappings.w2.internal", "w2", "id-west")
     neighbours = replace(around(), into_source=(*crowd, beside, back))
     flows, warnings = flows_of_others(own(), neighbours, {"east->west"})
     assert [each.source.alias for each in flows[:2]] == ["west", "west"] and len(flows) == MOST_FLOWS
     assert all("'a" in each for each in warnings) and len(warnings) == 7
 
 
-def test_a_look_that_is_cut_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_is_cut_continues_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's topic may be huge: what was read of it is noted a part at a time."""
     body = b"\0" + varint(0) * 2 + varint(1) + b"k" + varint(1) + b"v" + varint(0)
     read: list[int] = []
@@ -337,8 +337,8 @@ def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypat
     ledger, said = Ledger(f"sqlite:///{tmp_path}/ledger.db"), stranger()
     own = written(0, said)
     logs = {
-        "airmirror-segments.evil.internal": replace(own, timestamp=-(2**80)),
-        "airmirror-segments.ours.internal": own,
+        "airmirror-mappings.evil.internal": replace(own, timestamp=-(2**80)),
+        "airmirror-mappings.ours.internal": own,
     }
     routes: Any = SimpleNamespace(
         alias="east",
@@ -352,7 +352,7 @@ def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypat
     monkeypatch.setattr(module, "_scan", lambda _, log, *__: [([logs[log.topic]], 1, "")])
     warnings: list[str] = []
     (found,) = module._identities(routes, ledger.flow("east->west"), warnings)
-    assert found.topic == "airmirror-segments.ours.internal" and found.identity == said
+    assert found.topic == "airmirror-mappings.ours.internal" and found.identity == said
     assert len(warnings) == 1 and "evil" in warnings[0] and "can't keep it" in warnings[0]
     ledger.close()
 
@@ -373,7 +373,7 @@ def test_a_small_batch_that_would_be_a_large_one(monkeypatch: pytest.MonkeyPatch
     assert not found and "offset 0" in reason
 
 
-def test_whatever_bytes_a_segment_topic_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_bytes_a_mapping_topic_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     from airmirror.errors import AirmirrorError
 
     (decoder,) = (each for each in DECODERS if each.name == "batches")

@@ -10,7 +10,7 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.topics.identity import AliasDiffers, AliasReused
 from airmirror.windows.errors import EqualClusterIds, SameCluster
-from airmirror.wire.segments import FlowIdentity
+from airmirror.wire.mappings import FlowIdentity
 from airmirror_local.proxy import start_proxy
 from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce, topics_of
 from support.topologies import Clusters, Deployment, deploy, fresh_records, internal_topics
@@ -159,7 +159,7 @@ def test_what_a_stranger_writes_stops_no_flow(
             separator=".",
             topics=(pattern,),
         )
-        topic = create_topic(clusters.a, f"airmirror-segments.{name}.internal")
+        topic = create_topic(clusters.a, f"airmirror-mappings.{name}.internal")
         produce(clusters.a, topic, [Record(said.encode_value(), said.encode_key())])
     window = deploy(tmp_path, clusters.by_alias, {"A->B": ALL}).window("A->B")
     assert window.result.copied == 10 and not window.prepared.refused

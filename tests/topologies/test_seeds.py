@@ -9,8 +9,8 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
 from airmirror.config import Cluster, Configuration, parse
+from airmirror.flows.post_window import do_tasks
 from airmirror.flows.prepare import Opened, prepare
-from airmirror.flows.rounds import follow
 from airmirror.ledger import Ledger
 from airmirror.naming import IdentityReplicationPolicy
 from airmirror.topics.conflicts import refusals
@@ -93,13 +93,13 @@ class Pair:
         return Opened(self.configuration, self.configuration.flow(flow), self.ledger.flow(flow))
 
     def window(self, flow: str) -> tuple[WindowResult, tuple[str, ...]]:
-        """A window and the rounds after it; what was warned of."""
+        """A window and the tasks after it; what was warned of."""
         prepared = prepare(self.opened(flow))
         opened, window = prepared.opened, uuid.uuid4().hex[:8]
         result = run_window(
             opened.flow, opened.ledger, prepared.topics, in_this_process, WindowOrder(window, slots=lambda: 1)
         )
-        done = follow(opened, ("emit_offset_syncs", "emit_checkpoints"), window)
+        done = do_tasks(opened, ("emit_offset_syncs", "emit_checkpoints"), window)
         assert [each.error for each in done] == [None, None], done
         assert not prepared.refused
         return result, (*prepared.report.warnings, *prepared.report.notes)

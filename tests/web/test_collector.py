@@ -20,8 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from airmirror.ledger import GroupLag, Ledger
 from airmirror.ledger.metrics import Standing
 from airmirror.web.collector import LedgerCollector, exposition
-from airmirror.wire.segments import Action, Decision, Hold
-from ledger.test_ledger import entries, load, segment, verified
+from airmirror.wire.mappings import Action, Decision, Hold
+from ledger.test_ledger import entries, load, mapping, verified
 from support import ROOT
 
 MONITORING = ROOT / "include" / "monitoring"
@@ -69,12 +69,12 @@ def filled(ledger: Ledger) -> Ledger:
     flow = ledger.flow("east->west")
     held = Hold(topic="orders", partition=0, offset=10, reason="digest", window="w2", by="gate", time_ms=5)
     decided = Decision(topic="orders", partition=1, time_ms=6, action=Action.HOLD, offset=0, reason="wait", by="ann")
-    first = replace(segment(0, 10), min_timestamp=2, read_ms=805)
+    first = replace(mapping(0, 10), min_timestamp=2, read_ms=805)
     load(flow, entries(first, verified(9), held, decided))
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
-    counters |= {("malformed", "segments"): 3, ("waited", "limit"): 12.5}
+    counters |= {("malformed", "mappings"): 3, ("waited", "limit"): 12.5}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3, ("seen", ""): 58})
     flow.note({}, {("limit", ""): 300_000, ("last_waited", "limit"): 2.5})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
@@ -129,7 +129,7 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_end_to_end_latency_seconds"] == {(*flow, "north", "readable", "most"): 7.5}
     assert found["airmirror_heartbeat_timestamp_seconds"] == {(*flow, "north"): 99}
     assert found["airmirror_late_runs_total"] == {flow: 2}
-    assert found["airmirror_malformed_records_total"] == {(*flow, "segments"): 3}
+    assert found["airmirror_malformed_records_total"] == {(*flow, "mappings"): 3}
 
 
 def test_the_lag_of_what_was_never_replicated_is_unknown_and_not_nothing(ledger: Ledger) -> None:
@@ -197,7 +197,7 @@ def test_a_scrape_of_many_partitions_takes_a_few_steps_for_each(ledger: Ledger, 
     flow = ledger.flow("east->west")
     places = [(f"t{n // 10}", n % 10) for n in range(count)]
     times = {"min_timestamp": 2, "read_ms": 800}
-    load(flow, entries(*(item for at in places for item in (replace(segment(0, 10, *at), **times), verified(9, *at)))))
+    load(flow, entries(*(item for at in places for item in (replace(mapping(0, 10, *at), **times), verified(9, *at)))))
     flow.count_verified()
     flow.note_standings([Standing(topic, number, f"east.{topic}", 10, 12) for topic, number in places])
     collector = LedgerCollector(ledger)

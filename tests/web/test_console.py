@@ -18,11 +18,11 @@ from airmirror.ledger.samples import MOST_KEPT
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.web.console import assets, registration, windows
 from airmirror.web.console.flow import MOST_POINTS
-from airmirror.wire.segments import ResetRecord
+from airmirror.wire.mappings import ResetRecord
 from ledger.test_ledger import entries, load
 from support import ROOT
 from support.console import DAG, FLOW, HOSTILE, RUN, Viewer, add_samples, asked, fill, fill_many, sample
-from support.ledgers import segment, verified
+from support.ledgers import mapping, verified
 
 
 def test_the_overview_has_each_flow_in_a_few_numbers(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -78,7 +78,7 @@ def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Led
 
 
 def test_a_window_is_verified_only_as_far_as_the_gate_went(client: TestClient, ledger: Ledger) -> None:
-    load(ledger.flow("east->west"), entries(segment(0, 10), segment(10, 20, window="w2"), verified(9)))
+    load(ledger.flow("east->west"), entries(mapping(0, 10), mapping(10, 20, window="w2"), verified(9)))
     found = {row["window"]: row["verified"] for row in asked(client, FLOW)["windows"]}
     assert found == {"w1": 1, "w2": 0}
 
@@ -86,7 +86,7 @@ def test_a_window_is_verified_only_as_far_as_the_gate_went(client: TestClient, l
 def test_a_window_is_summed_up_again_only_where_it_has_changed(
     client: TestClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that follows the log has thousands of segment records, and a page asks every five seconds."""
+    """One that follows the log has thousands of mapping records, and a page asks every five seconds."""
     own, asked_for = ledger.flow("east->west"), list[list[str]]()
 
     def summed_up(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
@@ -99,9 +99,9 @@ def test_a_window_is_summed_up_again_only_where_it_has_changed(
         rows = asked(client, FLOW)["windows"]
         return {row["window"]: (row["copied"], row["partitions"], row["verified"]) for row in rows}
 
-    load(own, entries(segment(0, 10), segment(10, 20, window="w2"), verified(9)))
+    load(own, entries(mapping(0, 10), mapping(10, 20, window="w2"), verified(9)))
     assert shown() == shown() == {"w1": (10, 1, 1), "w2": (10, 1, 0)}
-    load(own, entries(segment(20, 25, window="w2"), segment(0, 5, partition=1, window="w2"), start=3))
+    load(own, entries(mapping(20, 25, window="w2"), mapping(0, 5, partition=1, window="w2"), start=3))
     assert shown()["w2"] == (20, 2, 0)
     load(own, entries(verified(24), start=5))
     assert shown()["w2"] == (20, 2, 1)
@@ -118,7 +118,7 @@ def test_a_window_is_summed_up_again_only_where_it_has_changed(
         by="ann",
         reason="",
     )
-    load(own, entries(segment(20, 24, window="w2"), reset, start=6))  # shortened, of the same time
+    load(own, entries(mapping(20, 24, window="w2"), reset, start=6))  # shortened, of the same time
     assert shown()["w2"][0] == 19
     assert asked_for == [["w1", "w2"], ["w2"], ["w1", "w2"]]
 

@@ -1,4 +1,4 @@
-"""What the console says of what waits for a person, of what people have decided and closed, and of reports."""
+"""What the console says of what waits for a person, of what people have decided and frozen, and of reports."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def test_a_decision_counts_for_the_run_that_was_before_it_only(
     assert (flow["state"], flow["stopped"], flow["decided"], flow["failing"]) == ("failing", True, [], 0)
 
 
-def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
+def test_a_frozen_flow_says_by_whom_and_why_and_reports_are_led_to(
     client: TestClient, ledger: Ledger, now: int, tmp_path: Path
 ) -> None:
     fill(ledger, now)
-    signed = Signed("close-1", 99, now, f"failed over {HOSTILE}", "ann")
+    signed = Signed("freeze-1", 99, now, f"failed over {HOSTILE}", "ann")
     load(
         ledger.flow("east->west"),
-        entries(*changed(Owners(), Change.CLOSE, [WHOLE], signed, scope=OrderScope.FLOW), start=100),
+        entries(*changed(Owners(), Change.FREEZE, [WHOLE], signed, scope=OrderScope.FLOW), start=100),
     )
     for kind in ("failovers", "rehearsals"):
         directory = tmp_path / "docs" / kind / "east.west"
@@ -110,9 +110,9 @@ def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
             (directory / f"manual__{number}.json").write_text("{}")
             os.utime(directory / f"manual__{number}.html", (number, number))
     page = asked(client, FLOW)
-    assert page["summary"]["state"] == "closed"
-    (closed,) = page["summary"]["closed"]
-    assert (closed["topic"], closed["by"], closed["time_ms"]) == (WHOLE, "ann", now) and HOSTILE in closed["reason"]
+    assert page["summary"]["state"] == "frozen"
+    (frozen,) = page["summary"]["frozen"]
+    assert (frozen["topic"], frozen["by"], frozen["time_ms"]) == (WHOLE, "ann", now) and HOSTILE in frozen["reason"]
     assert [(each["kind"], each["name"]) for each in page["reports"]] == [
         (kind, f"manual__{number}") for number in (4, 3, 2) for kind in ("failovers", "rehearsals")
     ]

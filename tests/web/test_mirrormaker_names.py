@@ -21,11 +21,11 @@ from airmirror.web import app, tokens
 from airmirror.web.collector import exposition
 from airmirror.web.mirrormaker_names import FORMATS, MirrorMakerCollector
 from airmirror_local.brokers import Broker
-from ledger.test_ledger import entries, load, segment, verified
+from ledger.test_ledger import entries, load, mapping, verified
 from support.flows import Mirror, mirror
 from support.groups import commit
 from support.mirrormaker import numbered
-from support.rounds import emit
+from support.post_window import emit
 from support.topics import produce
 
 TOKEN = {"Authorization": "Bearer token-of-metrics"}
@@ -94,7 +94,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
 
 
 def replicated(east: Broker, west: Broker, directory: Path) -> Mirror:
-    """A flow that a window and a round of checkpoints have measured."""
+    """A flow that a window and a run of checkpoints have measured."""
     flow = mirror(east, west, directory, partitions=2, ledger_url=f"sqlite:///{directory / 'ledger.db'}")
     for partition in range(2):
         produce(east, flow.topic, numbered(20), partition=partition)
@@ -105,7 +105,7 @@ def replicated(east: Broker, west: Broker, directory: Path) -> Mirror:
     commit(east, f"g-{flow.topic}", {(flow.topic, 0): 5, (flow.topic, 1): 7})
     assert emit(flow, f"g-{flow.topic}") == 2
     measure_checkpoints(flow.opened, 2, 0.25)
-    assert emit(flow, f"g-{flow.topic}") == 0  # the next round reads what this one wrote
+    assert emit(flow, f"g-{flow.topic}") == 0  # the next run reads what this one wrote
     return flow
 
 
@@ -145,7 +145,7 @@ def values(ledger: Ledger, now: float) -> dict[str, tuple[dict[str, str], float]
 def test_values_and_labels_of_both_formats(tmp_path: Path) -> None:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         flow = ledger.flow("east->west")
-        first = replace(segment(0, 10), min_timestamp=2, read_ms=805, time_ms=1000)
+        first = replace(mapping(0, 10), min_timestamp=2, read_ms=805, time_ms=1000)
         load(flow, entries(first, replace(verified(9), time_ms=10_000)))
         flow.count_verified()
         flow.note_standings([Standing("orders", 0, "east.orders", 10, 25)])
@@ -172,7 +172,7 @@ def test_a_rate_is_that_of_the_last_minute_and_ends(tmp_path: Path) -> None:
         flow, log = ledger.flow("east->west"), []
         for number in range(30):
             now = 10_000 * (number + 1)
-            log.append(replace(segment(100 * number, 100 * (number + 1)), time_ms=now))
+            log.append(replace(mapping(100 * number, 100 * (number + 1)), time_ms=now))
             log.append(replace(verified(100 * (number + 1) - 1), time_ms=now))
             load(flow, entries(*log))
             flow.count_verified()

@@ -19,7 +19,7 @@ from airmirror.web import app
 from ledger.test_ledger import entries, load
 from support.browser import Seen, watched
 from support.console import HOSTILE, RUN, Questions, Viewer, decide, fill, served
-from support.ledgers import segment
+from support.ledgers import mapping
 from support.pages import FLOW, PAGES, open_page
 
 pytestmark = pytest.mark.seconds
@@ -57,7 +57,7 @@ def test_every_page_shows_what_the_ledger_has_to_all(
 def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: Ledger) -> None:
     fill(ledger, int(time.time() * 1000))
     own = ledger.flow("east->west")  # no broker has a topic of such a name; a ledger may be told of one
-    load(own, entries(segment(0, 10, topic=HOSTILE), start=100))
+    load(own, entries(mapping(0, 10, topic=HOSTILE), start=100))
     own.note_standings([Standing("orders", 1, "east.orders", 50, 50), Standing(HOSTILE, 0, f"east.{HOSTILE}", 10, 20)])
     for path in (
         "decisions",

@@ -13,7 +13,7 @@ from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.web.collector import LedgerCollector, exposition
 from ledger.test_ledger import entries, load
 from support.console import FLOW, asked
-from support.ledgers import segment, verified
+from support.ledgers import mapping, verified
 
 HOUR_MS = 3_600_000
 
@@ -23,7 +23,7 @@ def test_a_window_that_was_cut_leaves_the_recovery_point_where_it_is(
 ) -> None:
     """Ten of a million records of an hour ago are verified, by a window that ended now and is verified as a whole."""
     own = ledger.flow("east->west")
-    old = replace(segment(0, 10), min_timestamp=now - HOUR_MS, max_timestamp=now - HOUR_MS, read_ms=now)
+    old = replace(mapping(0, 10), min_timestamp=now - HOUR_MS, max_timestamp=now - HOUR_MS, read_ms=now)
     load(own, entries(old, verified(9)))
     own.count_verified()
     own.note_standings([Standing("orders", 0, "east.orders", 10, 1_000_010)])
@@ -45,7 +45,7 @@ def test_of_a_partition_that_was_never_verified_no_recovery_point_is_known(
     client: TestClient, ledger: Ledger, now: int
 ) -> None:
     own = ledger.flow("east->west")
-    load(own, entries(segment(0, 10), verified(9)))
+    load(own, entries(mapping(0, 10), verified(9)))
     own.count_verified()
     own.note_standings([Standing("orders", 0, "east.orders", 10, 10), Standing("orders", 1, "east.orders", 0, 10)])
     own.note({}, {(VERIFIED, ""): now / 1000, (SEEN, ""): now / 1000})

@@ -28,7 +28,7 @@ from support.acls import AUTHORIZER, denied
 from support.faults import filled
 from support.flows import Mirror, in_this_process
 from support.groups import commit, committed
-from support.rounds import emit, sync
+from support.post_window import emit, sync
 from support.topics import create_topic
 
 
@@ -123,7 +123,7 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
     assert flow.assert_equal() == 900
 
 
-@pytest.mark.parametrize("what", ["claims", pytest.param("progress", marks=pytest.mark.long)])
+@pytest.mark.parametrize("what", ["leases", pytest.param("progress", marks=pytest.mark.long)])
 def test_internal_topics_that_may_not_be_written_any_more(
     east: Broker, guarded: Broker, tmp_path: Path, what: str
 ) -> None:
@@ -131,9 +131,9 @@ def test_internal_topics_that_may_not_be_written_any_more(
 
     flow = filled(east, guarded, tmp_path)
     topics = InternalTopics.of(flow.flow.source.alias)
-    if what == "claims":
-        without = denied(guarded, ResourceType.TOPIC, topics.segments, AclOperation.WRITE)
-        with without, pytest.raises(AccessDenied, match=topics.segments):
+    if what == "leases":
+        without = denied(guarded, ResourceType.TOPIC, topics.mappings, AclOperation.WRITE)
+        with without, pytest.raises(AccessDenied, match=topics.mappings):
             flow.run()
     else:
         result = run_denied(flow, ResourceType.TOPIC, topics.progress, AclOperation.WRITE, guarded)

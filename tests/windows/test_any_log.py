@@ -108,13 +108,13 @@ def assert_copied(
             assert (control, aborted, holes > 0) == (counted.control, counted.aborted, counted.has_holes)
         position = start
         mapping = {}
-        for record in flow.opened.ledger.segments(flow.topic, partition):
+        for record in flow.opened.ledger.mappings(flow.topic, partition):
             assert record.source_start == position
             position = record.source_end
             assert record.copied + record.control + record.aborted + record.holes == position - record.source_start
-            for segment in record.segments:
-                for number in range(segment.count):
-                    mapping[segment.source_first + number] = segment.target_first + number
+            for run in record.ranges:
+                for number in range(run.count):
+                    mapping[run.source_first + number] = run.target_first + number
         assert position == end
         pairs = zip(sources[partition], targets[partition], strict=True)
         assert mapping == {source.offset: target.offset for source, target in pairs}

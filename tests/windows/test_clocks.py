@@ -45,7 +45,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch, jump: Callable[[float], object]) ->
 def test_the_clock_of_drivers_and_slots_jumps(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Claims are judged by the broker's clock: no other window takes over meanwhile, and nothing waits for an hour."""
+    """Leases are judged by the broker's clock: no other window takes over meanwhile, and nothing waits for an hour."""
     flow, right, ahead = filled(east, west, tmp_path), time.time, [0.0]
 
     def with_another_meanwhile(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -87,7 +87,7 @@ def jumping_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_the_clock_of_the_targets_broker_jumps(
     east: Broker, jumping_broker: tuple[Broker, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Claims are judged by it. A window that runs goes on; after one that died an hour ahead, the next one waits for no hour."""
+    """Leases are judged by it. A window that runs resumes; after one that died an hour ahead, the next one waits for no hour."""
     west, file = jumping_broker
     flow, begun = filled(east, west, tmp_path), time.monotonic()
 

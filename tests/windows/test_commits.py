@@ -55,10 +55,10 @@ def test_the_number_of_transactions(
     flow = mirror(east, west, tmp_path, settings=settings)
     produce(east, flow.topic, records(5000), records_per_batch=50)
     assert flow.run().is_verified
-    segments = list(flow.opened.ledger.segments(flow.topic, 0))
-    assert len(segments) in commits
+    mappings = list(flow.opened.ledger.mappings(flow.topic, 0))
+    assert len(mappings) in commits
     # each transaction ends with a marker, and nothing else lies between the records
-    assert end_offsets(west, flow.remote_topic)[0] == 5000 + len(segments)
+    assert end_offsets(west, flow.remote_topic)[0] == 5000 + len(mappings)
     assert flow.assert_equal() == 5000
 
 
@@ -98,10 +98,10 @@ def test_a_last_transaction_that_copies_nothing_says_where_the_target_ends(
     produce(east, flow.topic, records(1000), records_per_batch=50)
     produce(east, flow.topic, records(1000, 1000), records_per_batch=50, transactional="abort")
     assert flow.run().is_verified
-    segments = list(flow.opened.ledger.segments(flow.topic, 0))
-    last = segments[-1]
+    mappings = list(flow.opened.ledger.mappings(flow.topic, 0))
+    last = mappings[-1]
     assert last.copied == 0 and last.aborted > 0, "the last transaction is of the aborted records alone"
-    copied = [segment for segment in segments if segment.copied]
+    copied = [mapping for mapping in mappings if mapping.copied]
     assert last.target_start == last.target_end == copied[-1].target_end
     produce(east, flow.topic, records(10, 2000))
     result = flow.run()
@@ -266,14 +266,14 @@ def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tried) > 2 and result.outcome is Outcome.FAILED and isinstance(result.error, PartitionError)
 
 
-def test_every_further_transaction_is_initialised_before_the_claim_is_looked_at() -> None:
-    """Whoever claims after the look fences the producer that was initialised before it (invariant B)."""
+def test_every_further_transaction_is_initialised_before_the_lease_is_looked_at() -> None:
+    """Whoever takes the lease after the look fences the producer that was initialised before it (invariant B)."""
     done = Mock()
-    begin_another(done.context, done.claim)
+    begin_another(done.context, done.lease)
     assert [name for name, *_ in done.mock_calls] == [
         "context.transaction.initialise",
         "context.outbox.start_sequences_anew",
-        "claim.check",
+        "lease.check",
     ]
 
 
@@ -283,5 +283,5 @@ def test_nothing_is_committed_of_a_topic_that_is_another_one_now() -> None:
     done.intake.account.is_empty = False
     done.source.check_topics.side_effect = TopicRecreated("east", "orders", 0, was="a", now="b")
     with pytest.raises(TopicRecreated):
-        commit(done.context, done.source, [done.intake], done.claim)
+        commit(done.context, done.source, [done.intake], done.lease)
     assert not done.context.transaction.end.called

@@ -1,4 +1,4 @@
-"""Two logs brought together by what segments map, against a model that asks for every single offset; what is covered."""
+"""Two logs brought together by what mappings map, against a model that asks for every single offset; what is covered."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from airmirror.windows.coverage import still_held, uncovered
 from airmirror.windows.cursor import Cursor, pairs
+from airmirror.wire.mappings import MappedRange
 from airmirror.wire.records import Array, Records
-from airmirror.wire.segments import Segment
-from support.ledgers import segment
+from support.ledgers import mapping
 
 
 def given_records(offsets: Sequence[int], cuts: Sequence[int]) -> Cursor:
@@ -35,9 +35,9 @@ cuts = st.lists(st.integers(0, 60), max_size=4)
 def test_every_record_of_both_sides_is_told_once(
     steps: list[tuple[int, int, int]], here: list[int], there: list[int], cuts_here: list[int], cuts_there: list[int]
 ) -> None:
-    runs, source, target = list[Segment](), 0, 0
+    runs, source, target = list[MappedRange](), 0, 0
     for hole, marker, count in steps:
-        runs.append(Segment(source + hole, target + marker, count))
+        runs.append(MappedRange(source + hole, target + marker, count))
         source, target = runs[-1].source_end, runs[-1].target_end
     to = {run.source_first + n: run.target_first + n for run in runs for n in range(run.count)}
     back = {target: source for source, target in to.items()}
@@ -65,7 +65,7 @@ def test_every_record_of_both_sides_is_told_once(
 def test_what_no_record_covers(steps: list[tuple[int, int]], begin: int, end: int) -> None:
     records, at = [], 0
     for gap, count in steps:
-        records.append(segment(at + gap, at + gap + count))
+        records.append(mapping(at + gap, at + gap + count))
         at = records[-1].source_end
     covered = {offset for record in records for offset in range(record.source_start, record.source_end)}
     found = [offset for first, stop in uncovered(records, begin, end) for offset in range(first, stop)]
@@ -75,13 +75,13 @@ def test_what_no_record_covers(steps: list[tuple[int, int]], begin: int, end: in
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_what_both_logs_still_hold(source_start: int, target_start: int, begin: int, end: int) -> None:
     """Offsets 10 to 30, of which 12 to 19 and 25 to 27 lie at 5 to 12 and 14 to 16 on the target."""
-    runs = (Segment(12, 5, 8), Segment(25, 14, 3))
-    whole = segment(10, 30)
-    record = type(whole)(**whole.__dict__ | {"segments": runs, "copied": 11, "target_start": 5, "target_end": 17})
+    runs = (MappedRange(12, 5, 8), MappedRange(25, 14, 3))
+    whole = mapping(10, 30)
+    record = type(whole)(**whole.__dict__ | {"ranges": runs, "copied": 11, "target_start": 5, "target_end": 17})
     part = still_held(record, source_start, target_start, (begin, end))
     to = {run.source_first + n: run.target_first + n for run in runs for n in range(run.count)}
     kept = {s: t for s, t in to.items() if max(source_start, begin) <= s < end and t >= target_start}
-    assert {run.source_first + n: run.target_first + n for run in part.segments for n in range(run.count)} == kept
+    assert {run.source_first + n: run.target_first + n for run in part.ranges for n in range(run.count)} == kept
     assert part.copied == len(kept) and part.source_start <= part.source_end <= 30
     assert all(part.target_start <= target < part.target_end for target in kept.values())
     if part.source_start < part.source_end:

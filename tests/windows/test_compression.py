@@ -72,7 +72,7 @@ def test_transactions_and_compressed_batches_among_them(
     result = flow.run(slots=1)
     assert result.is_verified and result.copied == copied, [str(row.error) for row in result.rows]
     assert flow.assert_equal() == copied
-    [record] = flow.opened.ledger.segments(flow.topic, 0)
+    [record] = flow.opened.ledger.mappings(flow.topic, 0)
     with Routes(flow.flow.target, "test") as routes:
         routes.refresh([flow.remote_topic])
         found = read_batches(routes, TopicPartition(flow.remote_topic, 0), 0, record.target_end, read_committed=True)

@@ -104,7 +104,7 @@ def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west:
 
 @pytest.mark.long
 @pytest.mark.parametrize("by", ["REST", "topic"])
-def test_a_connector_goes_on_at_the_very_next_record(east: Broker, west: Broker, tmp_path: Path, by: str) -> None:
+def test_a_connector_continues_at_the_very_next_record(east: Broker, west: Broker, tmp_path: Path, by: str) -> None:
     """Stopped, taken over, handed back while more is produced, resumed: every record is there once, in order."""
     with connected(east, west, tmp_path) as connector:
         flow = connector.flow(tmp_path)
@@ -117,8 +117,8 @@ def test_a_connector_goes_on_at_the_very_next_record(east: Broker, west: Broker,
             asked(f"{connector.url}/offsets", "PATCH", rest_body(flow.opened, positions(flow.opened)))
         else:
             name = flow.flow.settings.takeover_connector_name
-            _, rounds = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
-            assert not [each.error for each in rounds if each.error]
+            _, tasks = write_offsets(flow.opened, HandbackOrder(into=connector.offsets, connector=name))
+            assert not [each.error for each in tasks if each.error]
         asked(f"{connector.url}/resume", "PUT", {})
         produce(east, flow.topic, numbered(100, 400))
         await_records(west, connector.remote_topic, 500, connector.worker)

@@ -1,4 +1,4 @@
-"""A flow goes on after what the flow in the opposite direction has copied: every offset is counted, every record mapped back."""
+"""A flow resumes after what the reverse flow has copied: every offset is counted, every record mapped back."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from airmirror.slot.account import NO_DIGEST
 from airmirror.windows.continuing import _accounts, _Content
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.mappings import MappedRange, MappingRecord
 
 NEVER, CONTROL, ABORTED, HOLE = "never", "control", "aborted", "hole"  # what lies between what returned
 
 
-def back(source_start: int, target_start: int, runs: list[Segment]) -> SegmentRecord:
-    """A segment record of the flow in the opposite direction."""
-    return SegmentRecord(
+def back(source_start: int, target_start: int, runs: list[MappedRange]) -> MappingRecord:
+    """A mapping record of the reverse flow."""
+    return MappingRecord(
         source_topic_id=UUID(int=1),
         topic="east.orders",
         partition=0,
@@ -39,7 +39,7 @@ def back(source_start: int, target_start: int, runs: list[Segment]) -> SegmentRe
         max_timestamp=-1,
         leader_epoch=-1,
         digest=NO_DIGEST,
-        segments=tuple(runs),
+        ranges=tuple(runs),
     )
 
 
@@ -55,13 +55,13 @@ def test_every_offset_is_counted_and_every_record_mapped_back(
 ) -> None:
     """The log: each time something else, then a run that returned, whose original lies at other offsets."""
     spans: dict[str, list[tuple[int, int]]] = {NEVER: [], CONTROL: [], ABORTED: [], HOLE: []}
-    at, original, records, offsets = begin, 1000, list[SegmentRecord](), list[int]()
+    at, original, records, offsets = begin, 1000, list[MappingRecord](), list[int]()
     pairs: dict[int, int] = {}
     for kind, others, count in parts:
         spans[kind].append((at, at + others))
         offsets += range(at, at + others) if kind == NEVER else ()
         at += others
-        run = Segment(original, at, count)
+        run = MappedRange(original, at, count)
         records.append(back(original, at, [run]))
         pairs |= {at + number: original + number for number in range(count)}
         offsets += range(at, at + count)
@@ -75,7 +75,7 @@ def test_every_offset_is_counted_and_every_record_mapped_back(
     mapped = {
         run.source_first + number: run.target_first + number
         for each in found
-        for run in each.segments
+        for run in each.ranges
         for number in range(run.count)
     }
     assert mapped == pairs
@@ -91,7 +91,7 @@ def test_every_offset_is_counted_and_every_record_mapped_back(
 
 def test_what_is_accounted_for_already_is_not_mapped_again() -> None:
     content = _Content(np.arange(10, 30), [], [], False)
-    runs = [back(100, 10, [Segment(100, 10, 10)]), back(110, 20, [Segment(110, 20, 10)])]
+    runs = [back(100, 10, [MappedRange(100, 10, 10)]), back(110, 20, [MappedRange(110, 20, 10)])]
     first, last = _accounts(content, 15, 25, 7, 99, runs[:1]), list(_accounts(content, 15, 25, 7, 99, runs))
-    assert next(first).segments == [Segment(15, 105, 5)]
-    assert [each.segments for each in last] == [[Segment(15, 105, 5)], [Segment(20, 110, 5)], []]
+    assert next(first).ranges == [MappedRange(15, 105, 5)]
+    assert [each.ranges for each in last] == [[MappedRange(15, 105, 5)], [MappedRange(20, 110, 5)], []]

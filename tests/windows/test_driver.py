@@ -1,4 +1,4 @@
-"""The driver's own commits, and windows that are ended from outside: who has lost the claim writes nothing (invariant B)."""
+"""The driver's own commits, and windows that are ended from outside: who has lost the lease writes nothing (invariant B)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.transactions import (
     TransactionStuck,
 )
 from airmirror.flows import reset as reset_module
-from airmirror.flows.closing import close, owners_now
+from airmirror.flows.freezing import freeze, owners_now
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import Ledger
 from airmirror.slot.contract import Slot, SlotResult
@@ -30,7 +30,7 @@ from airmirror.windows.fence import Renewal, end_window
 from airmirror.windows.judging import no_objection
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import judge_window
-from airmirror.wire.segments import GATE, Hold
+from airmirror.wire.mappings import GATE, Hold
 from airmirror_local.brokers import Broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
@@ -55,7 +55,7 @@ def another_process(flow: Mirror, directory: Path) -> Mirror:
 
 @contextmanager
 def asleep_before(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, meanwhile: Any) -> Iterator[None]:
-    """The first call of a function is put off until its claim's lease is over and ``meanwhile`` was done."""
+    """The first call of a function is put off until its lease is over and ``meanwhile`` was done."""
     real, done = getattr(place, name), threading.Event()
 
     def sleeps(*arguments: Any, **named: Any) -> Any:
@@ -123,11 +123,11 @@ def test_a_driver_that_wakes_up_late_commits_no_starts(
     assert values == [record.value for record in records(40 - first, first)]
 
 
-@pytest.mark.parametrize("claimed", [True, False])
+@pytest.mark.parametrize("leased", [True, False])
 def test_a_commit_that_is_fenced_before_its_end_says_so(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: bool
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leased: bool
 ) -> None:
-    """By who takes the claim; or by who slept, lost his claim and has fenced alone: its one request has only aborted so far."""
+    """By who takes the lease; or by who slept, lost his lease and has fenced alone: its one request has only aborted so far."""
     flow = filled(east, west, tmp_path, 100)
     other = another_process(flow, tmp_path)
 
@@ -135,8 +135,8 @@ def test_a_commit_that_is_fenced_before_its_end_says_so(
         def end(self, commit: bool) -> None:
             with monkeypatch.context() as patched:
                 patched.setattr(driver, "TransactionalId", TransactionalId)
-                if claimed:
-                    close(other.opened, (), reason="an order of another", by="ada")
+                if leased:
+                    freeze(other.opened, (), reason="an order of another", by="ada")
                 else:
                     with pytest.raises((TransactionBusy, TransactionStuck)):
                         TransactionalId(self.routes, self.name, self.timeout_ms).initialise(patience=0)
@@ -145,14 +145,14 @@ def test_a_commit_that_is_fenced_before_its_end_says_so(
     monkeypatch.setattr(driver, "TransactionalId", Late)
     monkeypatch.setattr(fence, "LEASE_MS", 0)
     monkeypatch.setattr(fence, "Renewal", Frozen)
-    with pytest.raises(SlotFenced if claimed else ProducerFenced):
-        close(flow.opened, (), reason="to end", by="ada")
-    assert {each.reason for each in owners_now(flow.opened).closed.values()} == (
-        {"an order of another"} if claimed else set()
+    with pytest.raises(SlotFenced if leased else ProducerFenced):
+        freeze(flow.opened, (), reason="to end", by="ada")
+    assert {each.reason for each in owners_now(flow.opened).frozen.values()} == (
+        {"an order of another"} if leased else set()
     )
 
 
-def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(
+def test_a_window_that_has_released_its_lease_is_fenced_all_the_same(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """As one that was interrupted: a slot of its may live on, in its transaction."""
@@ -179,7 +179,7 @@ def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(
 def test_a_window_that_is_ended_leaves_no_transaction_open(
     east: Broker, west: Broker, tmp_path: Path, released: bool
 ) -> None:
-    """Its worker died in its transaction; the driver has released its claim before, as one that is interrupted, or not."""
+    """Its worker died in its transaction; the driver has released its lease before, as one that is interrupted, or not."""
     flow = filled(east, west, tmp_path)
 
     def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -187,7 +187,7 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
         if not released:
             assert end_window(flow.flow, flow.opened.ledger, "w")
             assert {result.outcome for result in in_this_process(slots)} == {"fenced"}, (
-                "under a claim that was released"
+                "under a lease that was released"
             )
         raise KeyboardInterrupt
 
@@ -203,7 +203,7 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
 def test_a_slot_that_begins_again_while_its_window_is_ended_writes_nothing(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right after it was fenced: its claim is released by then."""
+    """Right after it was fenced: its lease is released by then."""
     flow = filled(east, west, tmp_path)
     outcomes: list[str] = []
 
@@ -232,7 +232,7 @@ def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_pa
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     hold = Hold(topic=flow.topic, partition=0, offset=0, reason="it was frozen", window="stale", by=GATE, time_ms=1)
-    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+    with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(hold.encode_key(), hold.encode_value())])
     ledger = flow.opened.ledger
     judge_window(flow.flow, ledger, None, window="alone", trusted=())

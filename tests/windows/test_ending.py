@@ -1,4 +1,4 @@
-"""A window that follows for hours ends soon where the next one has more to do, others want its claim, or something fails."""
+"""A window that follows for hours ends soon where the next one has more to do, others want its lease, or something fails."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
 from airmirror.slot.attempts import run_slot
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import ForeignRecords
+from airmirror.slot.lease import LeaseLog
 from airmirror.windows import ending, following
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import Renewal, claimed
+from airmirror.windows.fence import Renewal, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.judging import no_objection
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
 from airmirror.windows.results import WindowResult
-from airmirror.windows.standing import Ends, Unfollowed
-from airmirror.wire.claims import ClaimEntry, holder, note
-from airmirror.wire.segments import GATE, Claim, ClaimEvent, Hold
+from airmirror.windows.standing import Ends, UnfollowedPartition
+from airmirror.wire.leases import LeaseEntry, holder, note
+from airmirror.wire.mappings import GATE, Hold, Lease, LeaseEvent
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, a_flow, at_once, mirror
 from support.following import SETTINGS, await_copied, await_verified, ended_by_event, numbered
@@ -117,7 +117,7 @@ def test_what_is_new_on_the_source_ends_it_and_the_next_one_copies_it(
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_who_wants_the_claim_gets_it_within_seconds(
+def test_who_wants_the_lease_gets_it_within_seconds(
     east: Broker,
     west: Broker,
     tmp_path: Path,
@@ -133,7 +133,7 @@ def test_who_wants_the_claim_gets_it_within_seconds(
     produce(east, flow.topic, numbered(20))
 
     def wants() -> None:
-        with Session.open(flow.flow, flow.opened.ledger) as session, claimed(session, "wants", 0) as granted:
+        with Session.open(flow.flow, flow.opened.ledger) as session, leased(session, "wants", 0) as granted:
             granted.check()
 
     def work() -> None:
@@ -177,7 +177,7 @@ def test_a_partition_that_fails_ends_it(
 def test_what_is_ended_in_its_backlog_is_cut(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event
 ) -> None:
-    """It does not take the hours that its backlog may take, and the next one goes on."""
+    """It does not take the hours that its backlog may take, and the next one resumes."""
     slow = {"window.commit.bytes": "1", "throttle.bytes.per.second": "2000"}
     flow = mirror(east, west, tmp_path, settings=HOURS | slow)
     produce(east, flow.topic, numbered(2000), records_per_batch=10)
@@ -191,36 +191,36 @@ def test_what_is_ended_in_its_backlog_is_cut(
 
 def test_a_slot_that_is_ended_asks_its_source_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its window's hours are no time in which to wait for a cluster that is away; nor is one begun again by Spark."""
-    source, claim = Mock(), Mock(is_ending=True, age=0.0, held=set())
+    source, lease = Mock(), Mock(is_ending=True, age=0.0, held=set())
     source.refresh.side_effect = AssertionError("the source is asked")
-    claim.committed.return_value = {}
+    lease.committed.return_value = {}
     monkeypatch.setattr(attempts, "TransactionalId", Mock())
-    monkeypatch.setattr(attempts, "ClaimLog", lambda *_: claim)
+    monkeypatch.setattr(attempts, "LeaseLog", lambda *_: lease)
     monkeypatch.setattr(attempts, "_clusters", lambda *_: nullcontext((source, Mock())))
     slot = replace(intake(5)[0].context.slot, follow_ms=7_200_000)
     (result,) = run_slot(slot)
     assert result.outcome is Outcome.CUT and result.error is None and result.position == 0
 
 
-def entry(offset: int, window: str = "w", event: ClaimEvent = ClaimEvent.RENEWED, owner: str = "me") -> ClaimEntry:
-    return ClaimEntry(
-        offset, 1000 * offset, Claim(window=window, event=event, owner=owner, time_ms=0, lease_ms=30_000, slots=1)
+def entry(offset: int, window: str = "w", event: LeaseEvent = LeaseEvent.RENEWED, owner: str = "me") -> LeaseEntry:
+    return LeaseEntry(
+        offset, 1000 * offset, Lease(window=window, event=event, owner=owner, time_ms=0, duration_ms=30_000, slots=1)
     )
 
 
-def test_claims_of_hours_are_few() -> None:
-    """Renewals in a row say what the last one says; a release, an end, and what others have claimed between stay."""
+def test_leases_of_hours_are_few() -> None:
+    """Renewals in a row say what the last one says; a release, an end, and what others have leased between stay."""
     given = [
-        entry(0, event=ClaimEvent.CLAIMED),
+        entry(0, event=LeaseEvent.TAKEN),
         *map(entry, range(1, 100)),
-        entry(100, "other", ClaimEvent.CLAIMED),
+        entry(100, "other", LeaseEvent.TAKEN),
         *map(entry, range(101, 200)),
-        entry(200, event=ClaimEvent.ENDING),
+        entry(200, event=LeaseEvent.ENDING),
         *map(entry, range(201, 300)),
-        entry(300, event=ClaimEvent.RELEASED),
+        entry(300, event=LeaseEvent.RELEASED),
         entry(301),
     ]
-    kept: list[ClaimEntry] = []
+    kept: list[LeaseEntry] = []
     for each in given:
         note(kept, each)
         assert holder(kept) == holder(given[: given.index(each) + 1])
@@ -228,25 +228,25 @@ def test_claims_of_hours_are_few() -> None:
 
 
 def test_a_slot_is_ended_by_its_own_driver_alone() -> None:
-    slot: Any = SimpleNamespace(segment_topic="segments", claim_offset=0, window="w")
+    slot: Any = SimpleNamespace(mapping_topic="mappings", lease_offset=0, window="w")
     for window, is_ending in (("other", False), ("w", True)):
-        log = ClaimLog(slot, None)  # type: ignore[arg-type]
-        for each in (entry(0, event=ClaimEvent.CLAIMED), entry(1, window, ClaimEvent.ENDING), entry(2)):
+        log = LeaseLog(slot, None)  # type: ignore[arg-type]
+        for each in (entry(0, event=LeaseEvent.TAKEN), entry(1, window, LeaseEvent.ENDING), entry(2)):
             log._take(each)
         assert log.is_ending == is_ending
 
 
 def test_each_renewal_says_that_the_slots_are_to_end() -> None:
-    """Of a compacted topic the last record of a claim stays; and the first one may not have been written."""
-    written: list[Claim] = []
-    renewal = Renewal(entry(0).claim, written.append)
+    """Of a compacted topic the last record of a lease stays; and the first one may not have been written."""
+    written: list[Lease] = []
+    renewal = Renewal(entry(0).lease, written.append)
     renewal.end()
     renewal.grow(2)
-    assert [(each.event, each.slots) for each in written] == [(ClaimEvent.ENDING, 1), (ClaimEvent.ENDING, 2)]
+    assert [(each.event, each.slots) for each in written] == [(LeaseEvent.ENDING, 1), (LeaseEvent.ENDING, 2)]
 
 
 class Here:
-    """A claim that somebody wants."""
+    """A lease that somebody wants."""
 
     def __init__(self, wanted: str = "") -> None:
         self._wanted = wanted
@@ -281,9 +281,9 @@ def test_only_what_the_next_window_would_copy_ends_it(monkeypatch: pytest.Monkey
 
     here: Any = Here()
     ends = Ending(Topics(sync, 600.0), [], ())
-    new = [Unfollowed(TopicPartition("new", 0), "a.new")]
+    new = [UnfollowedPartition(TopicPartition("new", 0), "a.new")]
 
-    def why(seconds: float, others: Sequence[Unfollowed]) -> str:
+    def why(seconds: float, others: Sequence[UnfollowedPartition]) -> str:
         clock[0] = 1000.0 + seconds
         seen = Ends({}, 0, others)
         return ends.why(here, State(), seen) or ends.why(here, State(), seen)
@@ -323,7 +323,7 @@ def test_what_ends_it(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], wh
 
 
 def test_a_partition_that_stands_still_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one that is behind and goes on, nor one for which nothing comes: five minutes of the same position."""
+    """Not one that is behind and resumes, nor one for which nothing comes: five minutes of the same position."""
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     ends = Ending(Topics(), [Planned(*KEY, "a.orders", 0, 0, 0, 1.0), Planned(*OTHER, "a.orders", 0, 0, 0, 1.0)], ())

@@ -12,7 +12,7 @@ from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.slot import source as source_module
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.resets import Choice
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
@@ -21,8 +21,8 @@ from support.topics import end_offsets, produce
 KINDS = ("latest", "take-over", "reset")
 
 
-def begun(east: Broker, west: Broker, directory: Path, kind: str) -> tuple[Mirror, SegmentRecord]:
-    """A flow whose driver has committed where its partition goes on, and that has copied nothing since; its newest record."""
+def begun(east: Broker, west: Broker, directory: Path, kind: str) -> tuple[Mirror, MappingRecord]:
+    """A flow whose driver has committed where its partition resumes, and that has copied nothing since; its newest record."""
     settings = {"consumer.auto.offset.reset": "latest"} if kind == "latest" else {}
     flow = mirror(east, west, directory, settings=settings)
     produce(east, flow.topic, records(30))
@@ -32,7 +32,7 @@ def begun(east: Broker, west: Broker, directory: Path, kind: str) -> tuple[Mirro
     if kind == "reset":
         produce(west, flow.remote_topic, records(1), partition=0)
         carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
-    (last,) = flow.opened.ledger.last_segments().values()
+    (last,) = flow.opened.ledger.last_mappings().values()
     return flow, last
 
 
@@ -74,7 +74,7 @@ def test_a_leader_that_says_where_the_logs_part_is_believed(
     monkeypatch.setattr(source_module, "receive_fetch", parted)
     [row] = flow.run().rows
     assert type(row.error) is SourceDiverged and "ends at offset 70 now" in str(row.error) and row.copied == 0
-    (last,) = flow.opened.ledger.last_segments().values()
+    (last,) = flow.opened.ledger.last_mappings().values()
     assert set(epochs) == {last.leader_epoch} == {0}
     assert end_offsets(west, flow.remote_topic) == before
 

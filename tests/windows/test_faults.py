@@ -103,7 +103,7 @@ def test_a_stale_slot_is_fenced_by_a_new_window(east: Broker, west: Broker, tmp_
 def test_a_stale_attempt_that_initialises_after_the_new_fence(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It bumps the new window's producer, sees the later claim and ends; the new window's slot goes on (invariant B)."""
+    """It bumps the new window's producer, sees the later lease and ends; the new window's slot resumes (invariant B)."""
     flow = filled(east, west, tmp_path)
     stale: list[Slot] = []
     flow.run(lambda slots: stale.extend(slots) or [])  # type: ignore[func-returns-value]
@@ -317,7 +317,7 @@ def test_a_window_cut_by_bytes_is_continued(east: Broker, west: Broker, tmp_path
 def test_a_target_broker_that_hangs_is_waited_for(
     east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections stay open and nothing answers; the attempt ends in time, the next one goes on."""
+    """Connections stay open and nothing answers; the attempt ends in time, the next one resumes."""
     monkeypatch.setattr(outbox, "ANSWER_SECONDS", 1.0)
     flow = filled(east, west, tmp_path, through=west_proxy.bootstrap)
     hangs, over = list[threading.Timer](), threading.Event()

@@ -16,9 +16,9 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.follow import NO_END, seconds_left
+from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
@@ -28,9 +28,9 @@ from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Follow, FollowLoop, followed
 from airmirror.windows.results import WindowResult
-from airmirror.wire.claims import ClaimEntry
+from airmirror.wire.leases import LeaseEntry
+from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror.wire.requests import Fetched, Produced
-from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy
 from support.faults import a_process, await_killed, die_after
@@ -91,9 +91,9 @@ def test_an_idle_window_follows_too_and_ends_when_it_is_released(
     assert flow.run().is_verified
     ends = end_offsets(west, flow.remote_topic)
     looked, initialised, results = threading.Event(), list[str](), list[SlotResult]()
-    check, initialise = ClaimLog.check, TransactionalId.initialise
+    check, initialise = LeaseLog.check, TransactionalId.initialise
 
-    def look(self: ClaimLog) -> None:
+    def look(self: LeaseLog) -> None:
         check(self)
         looked.set()
 
@@ -101,7 +101,7 @@ def test_an_idle_window_follows_too_and_ends_when_it_is_released(
         initialised.append(threading.current_thread().name)
         initialise(self, patience)
 
-    monkeypatch.setattr(ClaimLog, "check", look)
+    monkeypatch.setattr(LeaseLog, "check", look)
 
     def released() -> None:
         assert looked.wait(100)
@@ -345,19 +345,19 @@ def test_an_empty_answer_at_the_moving_end(monkeypatch: pytest.MonkeyPatch, comp
 
 
 def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
-    """By the target's clock, from the claim to its last renewal."""
-    claims = ClaimLog(_NO_SLOT, None)  # type: ignore[arg-type]
-    first = Claim(window="w", event=ClaimEvent.CLAIMED, owner="a", time_ms=0, lease_ms=30_000, slots=1)
-    renewed = Claim(window="w", event=ClaimEvent.RENEWED, owner="a", time_ms=0, lease_ms=30_000, slots=1)
-    other = Claim(window="x", event=ClaimEvent.CLAIMED, owner="b", time_ms=0, lease_ms=30_000, slots=1)
-    claims._claims = [ClaimEntry(0, 5_000, first), ClaimEntry(1, 25_000, renewed), ClaimEntry(2, 90_000, other)]
-    assert claims.age == 20.0
+    """By the target's clock, from the lease to its last renewal."""
+    leases = LeaseLog(_NO_SLOT, None)  # type: ignore[arg-type]
+    first = Lease(window="w", event=LeaseEvent.TAKEN, owner="a", time_ms=0, duration_ms=30_000, slots=1)
+    renewed = Lease(window="w", event=LeaseEvent.RENEWED, owner="a", time_ms=0, duration_ms=30_000, slots=1)
+    other = Lease(window="x", event=LeaseEvent.TAKEN, owner="b", time_ms=0, duration_ms=30_000, slots=1)
+    leases._leases = [LeaseEntry(0, 5_000, first), LeaseEntry(1, 25_000, renewed), LeaseEntry(2, 90_000, other)]
+    assert leases.age == 20.0
     assert seconds_left(60_000, 20.0) == 60.0, "one that Spark was slow to begin has all its time"
     assert seconds_left(60_000, 80.0) == 10.0
 
 
 class _NO_SLOT:
-    segment_topic, claim_offset, since = "segments", 0, -1
+    mapping_topic, lease_offset, since = "mappings", 0, -1
 
 
 def test_how_late_a_window_was() -> None:

@@ -24,7 +24,7 @@ TIMES = 3
 def test_somebody_else_initialises_our_transactional_id(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool
 ) -> None:
-    """Each time the slot is fenced, finds its claim alive, and begins again at what is committed (invariants B and C).
+    """Each time the slot is fenced, finds its lease alive, and begins again at what is committed (invariants B and C).
 
     What the other one has written by then, and not committed, is aborted by our next initialisation.
     """

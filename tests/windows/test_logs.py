@@ -27,12 +27,12 @@ def records(count: int, start: int = 0, size: int = 60) -> list[Record]:
 
 
 def accounted(flow: Mirror) -> None:
-    """Invariants A, C and E: segments cover everything up to progress, and their counts add up."""
+    """Invariants A, C and E: mappings cover everything up to progress, and their counts add up."""
     ledger = flow.opened.ledger
     progress = ledger.progress()
-    for (topic, partition), last in ledger.last_segments().items():
+    for (topic, partition), last in ledger.last_mappings().items():
         position = 0
-        for record in ledger.segments(topic, partition):
+        for record in ledger.mappings(topic, partition):
             assert record.source_start == position
             total = record.copied + record.control + record.aborted + record.holes
             assert total == record.source_end - record.source_start
@@ -208,8 +208,8 @@ def test_the_ledger_is_rebuilt_equal(east: Broker, west: Broker, tmp_path: Path)
     for start in (0, 30):
         produce(east, flow.topic, records(30, start))
         flow.run()
-    catch_up_ledger(flow.opened)  # the release of the claim comes after the window's last look
+    catch_up_ledger(flow.opened)  # the release of the lease comes after the window's last look
     before = flow.opened.ledger.contents()
     read_again(flow.opened)
     assert flow.opened.ledger.contents() == before
-    assert before["segments"] and before["progress"] and before["control"]
+    assert before["mappings"] and before["progress"] and before["control"]

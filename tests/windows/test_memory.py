@@ -99,8 +99,8 @@ def test_a_batch_over_the_limit_is_copied_around_where_that_is_tolerated() -> No
 
 
 def test_one_fetch_of_many_runs_becomes_several_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compacted topic of tiny records: a record of the segment topic has no room for all runs of a fetch."""
-    monkeypatch.setattr(account, "MOST_SEGMENTS", 500)
+    """A compacted topic of tiny records: a record of the mapping topic has no room for all runs of a fetch."""
+    monkeypatch.setattr(account, "MOST_RANGES", 500)
     monkeypatch.setattr(small, "RUN_RECORDS", 300)
     log = [at(200 * number, batch(numbered(100), offsets=range(0, 200, 2))) for number in range(30)]
     taker, sent = taking(5999)

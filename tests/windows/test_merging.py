@@ -71,15 +71,15 @@ def test_transactions_and_aborted_batches_between(
     [row] = result.rows
     assert result.is_verified and (row.copied, row.aborted, row.control) == (copied, ROUNDS * EACH, 2 * ROUNDS)
     assert flow.assert_equal() == copied
-    [record] = flow.opened.ledger.segments(flow.topic, 0)
+    [record] = flow.opened.ledger.mappings(flow.topic, 0)
     number = {"none": 0, "lz4": 3}[codec]
     assert data_batches(flow.flow.source, flow.topic, record.source_end, number) == copied
     assert data_batches(flow.flow.target, flow.remote_topic, record.target_end, number) < copied / 10, (
         "they were merged"
     )
     # the mapping is exact across the gaps that markers and aborted batches leave
-    sources = [offset for run in record.segments for offset in range(run.source_first, run.source_end)]
-    targets = [offset for run in record.segments for offset in range(run.target_first, run.target_end)]
+    sources = [offset for run in record.ranges for offset in range(run.source_first, run.source_end)]
+    targets = [offset for run in record.ranges for offset in range(run.target_first, run.target_end)]
     assert len(sources) == copied and targets == list(range(copied))
     aborted = range(EACH + 1, 2 * EACH + 1)  # of the first round, after its committed ones and their marker
     assert sources[:EACH] == list(range(EACH)) and not set(aborted) & set(sources)

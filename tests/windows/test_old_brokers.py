@@ -26,7 +26,7 @@ from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
 from support.mirrormaker import dedicated
 from support.topics import create_topic, delete_topic, produce
-from windows import test_claims, test_faults
+from windows import test_faults, test_leases
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -144,7 +144,7 @@ def test_its_own_mirrormaker_2_on_an_old_kafka(old: Pair, tmp_path: Path) -> Non
             with dedicated(flow, tmp_path, version=version) as process:
                 test_takeover_mirrormaker.await_more_once_there(flow, process, first=number == 0)
                 if number:
-                    test_takeover_mirrormaker.assert_goes_on(flow)
+                    test_takeover_mirrormaker.assert_resumes(flow)
                 process.kill()
             again += sum(row.again for row in test_takeover_mirrormaker.taken_over(flow))
     assert flow.run().is_verified
@@ -152,7 +152,7 @@ def test_its_own_mirrormaker_2_on_an_old_kafka(old: Pair, tmp_path: Path) -> Non
 
 
 def test_the_fence_on_an_old_kafka(old: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    test_claims.test_a_window_that_has_renewed_its_claim_keeps_it(*old, tmp_path, monkeypatch)
+    test_leases.test_a_window_that_has_renewed_its_lease_keeps_it(*old, tmp_path, monkeypatch)
     test_faults.test_a_stale_slot_is_fenced_by_a_new_window(*old, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""A log of message formats 0, 1 and 2, written into a broker's segment file: no broker of today takes such messages."""
+"""A log of message formats 0, 1 and 2, written into a broker's mapping file: no broker of today takes such messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def messages(count: int, start: int = 0) -> list[Message]:
 
 
 def old_log() -> tuple[bytes, list[tuple[bytes | None, bytes | None, int]]]:
-    """The bytes of a segment, and (key, value, timestamp) of each of its records."""
+    """The bytes of a mapping, and (key, value, timestamp) of each of its records."""
     log, rows = b"", []
     for magic in (0, 1):
         for codec in (0, 1, 2, 3):
@@ -51,13 +51,13 @@ def test_every_record_of_an_old_log_is_copied(old: Broker, west: Broker, tmp_pat
     name = create_topic(old, "orders")
     log, rows = old_log()
     old.stop()
-    [segment] = (old.directory / "data").glob(f"{name}-0/*.log")
-    segment.write_bytes(log)
-    for index in segment.parent.glob("*index"):
+    [mapping] = (old.directory / "data").glob(f"{name}-0/*.log")
+    mapping.write_bytes(log)
+    for index in mapping.parent.glob("*index"):
         index.unlink()
     old.restart()
     assert end_offsets(old, name) == {0: len(rows)}
-    append(old, name, [batch(numbered(5), "lz4")])  # the topic goes on in format 2
+    append(old, name, [batch(numbered(5), "lz4")])  # the topic resumes in format 2
     rows += [(record.key, record.value, record.timestamp) for record in numbered(5)]
     for verify in ("readback", "acks"):
         flow = mirror(old, west, tmp_path, topic=name, settings={"window.verify": verify})

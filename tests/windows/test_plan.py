@@ -1,4 +1,4 @@
-"""The plan: where partitions go on, what is an error of theirs, and how they are packed into slots."""
+"""The plan: where partitions resume, what is an error of theirs, and how they are packed into slots."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Fenced, GrantedClaim, Renewal
+from airmirror.windows.fence import Fenced, GrantedLease, Renewal
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.starts import commit_starts
-from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
+from airmirror.wire.mappings import Lease, LeaseEvent, MappedRange, MappingRecord
 
 
 def partition(number: int) -> SlotPartition:
@@ -57,8 +57,8 @@ def test_every_partition_is_in_one_slot_and_no_slot_has_more_than_its_part(sizes
 SOURCE, REMOTE = UUID(int=1), UUID(int=2)
 
 
-def last(start: int, end: int) -> SegmentRecord:
-    return SegmentRecord(
+def last(start: int, end: int) -> MappingRecord:
+    return MappingRecord(
         source_topic_id=SOURCE,
         topic="orders",
         partition=0,
@@ -80,7 +80,7 @@ def last(start: int, end: int) -> SegmentRecord:
         max_timestamp=0,
         leader_epoch=1,
         digest=bytes(16),
-        segments=(Segment(start, start, end - start),),
+        ranges=(MappedRange(start, start, end - start),),
     )
 
 
@@ -98,22 +98,22 @@ def planned_of(state: State) -> Planned:
 
 
 @given(st.none() | st.integers(5, 100), st.none() | st.integers(5, 100))
-def test_the_newest_segment_says_where_to_go_on_and_progress_only_where_there_is_none(
-    segment_end: int | None, progress_end: int | None
+def test_the_newest_mapping_says_where_to_continue_and_progress_only_where_there_is_none(
+    mapping_end: int | None, progress_end: int | None
 ) -> None:
     key = ("orders", 0)
     state = State(
-        segments={} if segment_end is None else {key: last(0, segment_end)},
+        mappings={} if mapping_end is None else {key: last(0, mapping_end)},
         progress={} if progress_end is None else {key: progress_end - 1},
     )
     found = planned_of(state)
-    assert found.start == next((end for end in (segment_end, progress_end) if end is not None), 5)
-    differ = None not in (segment_end, progress_end) and segment_end != progress_end
-    assert isinstance(found.error, ProgressDiffers) == differ and found.last == state.segments.get(key)
+    assert found.start == next((end for end in (mapping_end, progress_end) if end is not None), 5)
+    differ = None not in (mapping_end, progress_end) and mapping_end != progress_end
+    assert isinstance(found.error, ProgressDiffers) == differ and found.last == state.mappings.get(key)
 
 
 def test_progress_that_differs_names_both_and_the_way_out() -> None:
-    state = State(segments={("orders", 0): last(0, 50)}, progress={("orders", 0): 69})
+    state = State(mappings={("orders", 0): last(0, 50)}, progress={("orders", 0): 69})
     said = str(planned_of(state).error)
     assert "offset 69" in said and "offset 49" in said and "offsets 50 to 69" in said
     assert "airmirror reset --topic orders --partition 0 --accept-loss" in said
@@ -131,9 +131,9 @@ def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> Non
     unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
     nothing: Any = None
     silent: Any = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
-    both = Mirror(flow, silent, InternalTopics("segments", "progress"), nothing, nothing)
-    claim = Claim(window="w", event=ClaimEvent.CLAIMED, owner="me", time_ms=0, lease_ms=1, slots=1)
-    granted = GrantedClaim(both, nothing, Renewal(claim, print), 0)
+    both = Mirror(flow, silent, InternalTopics("mappings", "progress"), nothing, nothing)
+    lease = Lease(window="w", event=LeaseEvent.TAKEN, owner="me", time_ms=0, duration_ms=1, slots=1)
+    granted = GrantedLease(both, nothing, Renewal(lease, print), 0)
     errors = commit_starts(both, granted, Fenced((0,)), State(), [seen, unseen])
     assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
     assert all(error is not None and error.transient for error in errors.values())

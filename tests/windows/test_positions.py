@@ -1,4 +1,4 @@
-"""The position of a partition is its newest segment's end; MirrorMaker 2's progress is an export, a rebuilt ledger no matter."""
+"""The position of a partition is its newest mapping's end; MirrorMaker 2's progress is an export, a rebuilt ledger no matter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airmirror_local.brokers import Broker
 from support.faults import records
 from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit, committed
-from support.rounds import sync
+from support.post_window import sync
 from support.topics import create_topic, delete_topic, produce, read_all
 
 
@@ -208,14 +208,14 @@ def test_a_ledger_that_is_ahead_of_kafka_is_read_anew(east: Broker, west: Broker
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_segments().values()
+    ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_mappings().values()
     state = ledger.state()
     for topic, (topic_id, offsets) in state.scanned.items():
-        if topic.startswith("airmirror-segments"):
+        if topic.startswith("airmirror-mappings"):
             end = offsets[0]
-            lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, segments=())
+            lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, ranges=())
             entry = Entry(0, end + 5, 0, lost.encode_key(), lost.encode_value())
-            ledger.load_segments(topic, topic_id, [entry], {0: end + 50})
+            ledger.load_mappings(topic, topic_id, [entry], {0: end + 50})
         else:
             key = source_offset_key(flow.flow.source.alias, flow.topic, 0)
             number = murmur2_partition(key, 3)
@@ -234,12 +234,12 @@ def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: 
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_segments().values()
-    topic = f"airmirror-segments.{flow.flow.source.alias}.internal"
+    ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_mappings().values()
+    topic = f"airmirror-mappings.{flow.flow.source.alias}.internal"
     topic_id, offsets = ledger.state().scanned[topic]
-    lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, segments=())
+    lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, ranges=())
     entry = Entry(0, offsets[0], 0, lost.encode_key(), lost.encode_value(), epoch=1_000)
-    ledger.load_segments(topic, topic_id, [entry], {0: offsets[0] + 1})
+    ledger.load_mappings(topic, topic_id, [entry], {0: offsets[0] + 1})
     assert ledger.state().positions == {(flow.topic, 0): 200}
     other = replace(flow, opened=replace(flow.opened, ledger=Ledger(f"sqlite:///{tmp_path}/o.db").flow(flow.flow.name)))
     produce(east, flow.topic, records(100, 100))
@@ -256,7 +256,7 @@ def test_a_ledger_of_other_clusters(east: Broker, west: Broker, tmp_path: Path) 
     alias, before = flow.flow.source.alias, flow.topic
     produce(east, before, records(100))
     assert flow.run().is_verified
-    for name in (f"airmirror-segments.{alias}.internal", f"mm2-offsets.{alias}.internal", flow.remote_topic):
+    for name in (f"airmirror-mappings.{alias}.internal", f"mm2-offsets.{alias}.internal", flow.remote_topic):
         delete_topic(west, name)
     delete_topic(east, before)
     again = _only(flow, create_topic(east, f"{before}-again", 1), before)

@@ -41,7 +41,7 @@ def test_what_was_handled_before_it_was_copied_is_no_loss(east: Broker, west: Br
     assert flow.run().is_verified
     there = [each.value for each in read_all(west, flow.remote_topic)[0]]
     assert there == [b"v%d" % number for number in (*range(30), *range(40, 55))]
-    record = flow.opened.ledger.last_segments()[flow.topic, 0]
+    record = flow.opened.ledger.last_mappings()[flow.topic, 0]
     assert (record.source_start, record.source_end, record.copied, record.holes) == (30, 55, 15, 10)
     assert [(row.records, row.errors) for row in compare_all(flow.opened, ())] == [(15, ())]
     commit(east, application, {(flow.topic, 0): 47})
@@ -55,7 +55,7 @@ def test_all_that_was_not_copied_may_have_been_handled(east: Broker, west: Broke
     flow, _ = purged(east, west, tmp_path, declared=True)
     purge(east, flow.topic, 55)
     windowed(flow)
-    record = flow.opened.ledger.last_segments()[flow.topic, 0]
+    record = flow.opened.ledger.last_mappings()[flow.topic, 0]
     assert (record.source_end, record.copied, record.holes) == (55, 0, 25)
     produce(east, flow.topic, numbered(3, 55), partition=0)
     assert flow.run().is_verified and len(read_all(west, flow.remote_topic)[0]) == 33

@@ -41,7 +41,7 @@ def assert_found(flow: Mirror, match: str = "is not equal") -> None:
     assert read_all(flow.target, flow.remote_topic)[0] == []
 
 
-def assert_goes_on(flow: Mirror) -> None:
+def assert_resumes(flow: Mirror) -> None:
     assert flow.run().is_verified
     assert flow.assert_equal() == COUNT
 
@@ -59,7 +59,7 @@ def test_a_byte_altered_between_here_and_there(
     assert_found(flow)
     assert altered.happened.is_set()
     west_proxy.on_request = west_proxy.on_answer = pass_on
-    assert_goes_on(flow)
+    assert_resumes(flow)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -84,7 +84,7 @@ def test_a_byte_altered_on_the_targets_disk(
     monkeypatch.setattr(ReadBack, "drain", alter_first)
     assert_found(flow)
     assert altered
-    assert_goes_on(flow)
+    assert_resumes(flow)
 
 
 def test_a_slow_path_that_writes_something_else(
@@ -102,4 +102,4 @@ def test_a_slow_path_that_writes_something_else(
     with monkeypatch.context() as patch:
         patch.setattr(transcode, "compress", other)
         assert_found(flow, "the slow path did not write what was fetched")
-    assert_goes_on(flow)
+    assert_resumes(flow)

@@ -16,35 +16,35 @@ from airmirror.windows.resets import (
     Reset,
     ResetNotPossible,
     decide,
-    segment_records,
+    mapping_records,
     shorten,
     verified_record,
 )
-from airmirror.wire.segments import Segment, SegmentRecord, Verified
+from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
 SOURCE, TARGET, OTHER = (uuid.UUID(int=number) for number in (1, 2, 3))
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[SegmentRecord, ...]:
-    """Segment records that follow each other, of records with control records, aborted ones and holes between."""
+def histories(draw: st.DrawFn) -> tuple[MappingRecord, ...]:
+    """Mapping records that follow each other, of records with control records, aborted ones and holes between."""
     source, target = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     records = []
     for _ in range(draw(st.integers(1, 4))):
-        start, segments = source, []
+        start, ranges = source, []
         counts = {"control": 0, "aborted": 0, "holes": 0}
         for _ in range(draw(st.integers(0, 3))):
             gap = draw(st.integers(0, 3))
             counts[draw(st.sampled_from(sorted(counts)))] += gap
             count = draw(st.integers(1, 5))
-            segments.append(Segment(source + gap, target, count))
+            ranges.append(MappedRange(source + gap, target, count))
             source, target = source + gap + count, target + count + draw(st.integers(0, 1))
         if source == start:  # a record of the same key comes after it, and counts
             continue
-        copied = sum(segment.count for segment in segments)
-        first = segments[0].target_first if segments else target
-        end = segments[-1].target_end if segments else target
-        record = SegmentRecord(
+        copied = sum(run.count for run in ranges)
+        first = ranges[0].target_first if ranges else target
+        end = ranges[-1].target_end if ranges else target
+        record = MappingRecord(
             source_topic_id=SOURCE,
             topic="orders",
             partition=0,
@@ -66,7 +66,7 @@ def histories(draw: st.DrawFn) -> tuple[SegmentRecord, ...]:
             max_timestamp=0,
             leader_epoch=1,
             digest=bytes(16),
-            segments=tuple(segments),
+            ranges=tuple(ranges),
         )
         records.append(record)
         target += 1
@@ -107,13 +107,13 @@ def verified(offset: int) -> Verified:
     )
 
 
-def after(reset: Reset) -> list[SegmentRecord]:
-    """What the segment topic holds afterwards, by source offset."""
+def after(reset: Reset) -> list[MappingRecord]:
+    """What the mapping topic holds afterwards, by source offset."""
     gone = {record.source_start for record in reset.forgotten}
     left = [record for record in reset.facts.records if record.source_start not in gone]
     if reset.shortened is not None:
         left = [reset.shortened if each.source_start == reset.shortened.source_start else each for each in left]
-    new = {record.source_start: record for record in segment_records(reset, "reset", 1)}
+    new = {record.source_start: record for record in mapping_records(reset, "reset", 1)}
     left = [each for each in left if each.source_start not in new]
     return sorted([*left, *new.values()], key=lambda record: (record.source_end, record.source_start))
 
@@ -140,8 +140,8 @@ def test_an_accepted_loss_leaves_the_account_whole(facts: Facts) -> None:
     assert remains is None or remains.offset < reset.lost_first
 
 
-def _mapping(record: SegmentRecord) -> list[tuple[int, int]]:
-    return [(run.source_first + n, run.target_first + n) for run in record.segments for n in range(run.count)]
+def _mapping(record: MappingRecord) -> list[tuple[int, int]]:
+    return [(run.source_first + n, run.target_first + n) for run in record.ranges for n in range(run.count)]
 
 
 def _first_lost(facts: Facts) -> int:
@@ -163,7 +163,7 @@ def test_starting_again_leaves_nothing_of_before(facts: Facts) -> None:
 
 @given(histories(), st.data())
 def test_a_shortened_record_counts_every_offset_up_to_its_end(
-    records: tuple[SegmentRecord, ...], data: st.DataObject
+    records: tuple[MappingRecord, ...], data: st.DataObject
 ) -> None:
     record = data.draw(st.sampled_from(records))
     end = data.draw(st.integers(record.source_start, record.source_end))
@@ -171,11 +171,11 @@ def test_a_shortened_record_counts_every_offset_up_to_its_end(
     assert account_error("A", [short], compacted=True, start=record.source_start) is None
     assert short.lost == 0 and short.source_end == end
     assert _mapping(short) == [pair for pair in _mapping(record) if pair[0] < end]
-    assert all(one.source_end <= other.source_first for one, other in pairwise(short.segments))
+    assert all(one.source_end <= other.source_first for one, other in pairwise(short.ranges))
 
 
 def test_a_topic_created_again_can_not_be_continued() -> None:
-    record = SegmentRecord(
+    record = MappingRecord(
         source_topic_id=OTHER,
         topic="orders",
         partition=0,
@@ -197,7 +197,7 @@ def test_a_topic_created_again_can_not_be_continued() -> None:
         max_timestamp=0,
         leader_epoch=1,
         digest=bytes(16),
-        segments=(Segment(0, 0, 5),),
+        ranges=(MappedRange(0, 0, 5),),
     )
     facts = Facts(
         topic="orders",
@@ -221,8 +221,8 @@ def test_a_topic_created_again_can_not_be_continued() -> None:
     assert reset is not None and reset.forgotten == (record,)
 
 
-def ten(start: int) -> SegmentRecord:
-    return SegmentRecord(
+def ten(start: int) -> MappingRecord:
+    return MappingRecord(
         source_topic_id=SOURCE,
         topic="orders",
         partition=0,
@@ -244,12 +244,12 @@ def ten(start: int) -> SegmentRecord:
         max_timestamp=0,
         leader_epoch=1,
         digest=bytes(16),
-        segments=(Segment(start, start, 10),),
+        ranges=(MappedRange(start, start, 10),),
     )
 
 
 def test_a_gap_between_records_is_declared_lost() -> None:
-    """One that was skipped as malformed, or lost with the tail of the segment topic: what follows it stays mapped."""
+    """One that was skipped as malformed, or lost with the tail of the mapping topic: what follows it stays mapped."""
     records = (ten(0), ten(20), ten(30))
     facts = Facts(
         topic="orders",

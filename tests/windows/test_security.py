@@ -232,7 +232,7 @@ def test_credentials_are_taken_away_in_mid_window(
     access = [each.access("EXPIRING" if each is losing else "OPEN", "SCRAM-SHA-256") for each in clusters]
     count = 8000 if side == "source" else 800  # more than what is fetched ahead
     flow = filled(source.broker, target.broker, tmp_path, count, access=(access[0], access[1]))
-    monkeypatch.setattr("airmirror.windows.fence.LEASE_MS", 4000)  # who can't log in can't release the claim either
+    monkeypatch.setattr("airmirror.windows.fence.LEASE_MS", 4000)  # who can't log in can't release the lease either
     monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
     end, commits = TransactionalId.end, []

@@ -15,7 +15,7 @@ from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.diverged import is_same
 from airmirror.windows.resets import Choice
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import records
 from support.flows import Mirror, mirror
@@ -25,15 +25,15 @@ ACCEPT = Choice.ACCEPT_LOSS
 SAME = "the source's logs are those that were copied"
 
 
-def copied(flow: Mirror) -> SegmentRecord:
-    """A window, which finds nothing wrong; the newest segment record."""
+def copied(flow: Mirror) -> MappingRecord:
+    """A window, which finds nothing wrong; the newest mapping record."""
     result = flow.run()
     assert result.is_verified and not [row.error for row in result.rows if row.error]
-    (last,) = flow.opened.ledger.last_segments().values()
+    (last,) = flow.opened.ledger.last_mappings().values()
     return last
 
 
-def is_the_source_s(flow: Mirror, last: SegmentRecord) -> bool:
+def is_the_source_s(flow: Mirror, last: MappingRecord) -> bool:
     with Routes(flow.flow.source, "test") as routes:
         routes.refresh([flow.topic])
         return is_same(routes, last)
@@ -64,12 +64,12 @@ def test_a_window_begins_with_the_batch_before_it(east: Broker, west: Broker, tm
 def test_a_log_that_is_another_one_is_told_by_windows_and_by_the_plan_of_a_failback(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
-    """As a restored disk leaves it: the batch before the position is not the one of which the segment record tells."""
+    """As a restored disk leaves it: the batch before the position is not the one of which the mapping record tells."""
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(30), partition=0)
     last = copied(flow)
     other = replace(last, source_checksum=last.source_checksum ^ 1)
-    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+    with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(other.encode_key(), other.encode_value())])
     assert not flow.run().rows, "nothing new: nothing is asked"
     found = {each.what: each for each in failback_plan(flow.opened).findings}
@@ -81,7 +81,7 @@ def test_a_log_that_is_another_one_is_told_by_windows_and_by_the_plan_of_a_failb
         assert "the batch at offset 0 is another one now" in str(result.rows[0].error)
     carry_out(flow.opened, ResetOrder((flow.topic,), (), ACCEPT, by="me", reason="a test"))
     copied(flow)
-    assert flow.assert_equal() == 40, "the records were equal all the same: it goes on where it stood"
+    assert flow.assert_equal() == 40, "the records were equal all the same: it resumes where it stood"
 
 
 @pytest.mark.long

@@ -15,9 +15,9 @@ from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
+from airmirror.slot.lease import LeaseLog
 from airmirror.windows import fence
 from airmirror.windows.errors import FlowBusy
 from airmirror_local.brokers import Broker
@@ -30,7 +30,7 @@ from support.topics import end_offsets
 def test_an_attempt_that_is_overtaken_between_its_first_two_steps(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aggregate: str
 ) -> None:
-    """It initialises, sleeps while a whole window runs, then looks at the claims: in the other order it would copy again.
+    """It initialises, sleeps while a whole window runs, then looks at the leases: in the other order it would copy again.
 
     Nothing else keeps the data of an aggregate right, where records of others are legal.
     """
@@ -50,7 +50,7 @@ def test_an_attempt_that_is_overtaken_between_its_first_two_steps(
         return run
 
     monkeypatch.setattr(TransactionalId, "initialise", then_another_window(TransactionalId.initialise, "initialise"))
-    monkeypatch.setattr(ClaimLog, "committed", then_another_window(ClaimLog.committed, "look at the claims"))
+    monkeypatch.setattr(LeaseLog, "committed", then_another_window(LeaseLog.committed, "look at the leases"))
     results = in_this_process(stale)
     assert {result.outcome for result in results} == {Outcome.FENCED}
     assert flow.assert_equal() == 900
@@ -101,7 +101,7 @@ def test_a_slot_whose_id_can_not_be_fenced(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """As where a partition does not take the marker of its last commit. In an aggregate nothing on the target shows that
-    it copies again: before every commit it looks whether its source offsets follow, after every one at its claim."""
+    it copies again: before every commit it looks whether its source offsets follow, after every one at its lease."""
     monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
     flow = filled(east, west, tmp_path, 2000, settings={"window.commit.bytes": "20000", "aggregate": "true"})
@@ -150,7 +150,7 @@ def test_a_slot_whose_id_can_not_be_fenced(
 def test_a_driver_that_is_killed_with_its_slot(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It releases nothing: its claim holds for its lease, then the next window ends its transaction and goes on."""
+    """It releases nothing: its lease lasts for its duration, then the next window ends its transaction and resumes."""
     monkeypatch.setattr(fence, "LEASE_MS", 2000)
     flow = filled(east, west, tmp_path)
     ledger_url = f"sqlite:///{tmp_path}/killed.db"

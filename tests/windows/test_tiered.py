@@ -1,4 +1,4 @@
-"""A source whose older segments lie in a remote store (KIP-405) that is slow, or fails: everything is copied all the same."""
+"""A source whose older mappings lie in a remote store (KIP-405) that is slow, or fails: everything is copied all the same."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_remote_store_that_is_slow_or_fails(west: Broker, tmp_path: Path, stor
         data = broker.directory / "data" / f"{topic}-0"
         for attempt in Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), reraise=True):
             with attempt:
-                assert len(list(data.glob("*.log"))) == 1, "older segments are in the store alone"
+                assert len(list(data.glob("*.log"))) == 1, "older mappings are in the store alone"
         settings = {"config.properties.exclude": "remote.storage.enable, local.retention.*, segment.bytes"}
         if "declared" in kind:
             settings["topics.compacted"] = topic

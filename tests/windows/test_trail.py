@@ -27,7 +27,7 @@ def test_what_was_skipped_or_is_of_others_is_told() -> None:
     assert [number for number, _ in trail.copies] == [*range(10, 20), *range(30, 35)]
 
 
-def test_equal_records_go_on_where_they_do_so_for_longest() -> None:
+def test_equal_records_continue_where_they_do_so_for_longest() -> None:
     source = [b"a", b"b", b"a", b"b", b"c", b"d"]
     trail = follow(source, [b"a", b"b", b"a", b"b", b"a", b"b", b"c"], 0)
     assert [number for number, _ in trail.copies] == [0, 1, 2, 3, 4] and len(trail.again) == 2 and not trail.skipped

@@ -1,4 +1,4 @@
-"""A slot goes on trying where the names of a cluster that it has reached have no address for a while."""
+"""A slot resumes trying where the names of a cluster that it has reached have no address for a while."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_slow_store_is_asked_again(
 def test_a_store_that_never_answers_is_unavailable(
     east: Broker, east_proxy: Proxy, west: Broker, tmp_path: Path, error: int
 ) -> None:
-    """The window ends in time and says so; nothing is skipped, nothing is to be declared, and the next one goes on."""
+    """The window ends in time and says so; nothing is skipped, nothing is to be declared, and the next one resumes."""
     flow = mirror(east_proxy.bootstrap, west, tmp_path, settings={"window.max.ms": "1500"})
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified

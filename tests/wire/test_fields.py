@@ -10,18 +10,18 @@ import pytest
 
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.fields import INT32, STRING, fields, together
+from airmirror.wire.mappings import KINDS, MappingRecord, decode
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
-from airmirror.wire.segments import KINDS, SegmentRecord, decode
 
 FORMATS = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
 
 
 @pytest.mark.parametrize("declared", KINDS.values(), ids=lambda record: record.__name__)
-def test_every_kind_is_documented_as_it_is_declared(declared: type[SegmentRecord]) -> None:
+def test_every_kind_is_documented_as_it_is_declared(declared: type[MappingRecord]) -> None:
     row = next(line for line in FORMATS.splitlines() if line.startswith(f"| {declared.kind} "))
     _, _, key, value, _ = (cell.strip() for cell in row.split("|"))
     later = ""
-    if declared is SegmentRecord:
+    if declared is MappingRecord:
         parts = enumerate((declared.times, declared.epochs, declared.checksums), 1)
         later = "".join(f"; since version {version} {part}" for version, part in parts)
     assert key == str(declared.key_fields)
@@ -45,10 +45,10 @@ def test_as_many_texts_as_declared() -> None:
         together(2).read(Reader(b"\0\0\0\1\0\0\0\1a"))
 
 
-def test_segments_that_end_past_the_last_offset_are_malformed() -> None:
+def test_ranges_that_end_past_the_last_offset_are_malformed() -> None:
     """Their sum is no INT64: a database would refuse it, and with it all that is loaded beside it."""
     ours = uuid.UUID(int=1)
-    record = SegmentRecord(
+    record = MappingRecord(
         source_topic_id=ours,
         topic="orders",
         partition=0,
@@ -70,8 +70,8 @@ def test_segments_that_end_past_the_last_offset_are_malformed() -> None:
         max_timestamp=1,
         leader_epoch=1,
         digest=bytes(16),
-        segments=(),
+        ranges=(),
     )
     value = record.encode_value()[:-1] + b"\1" + unsigned_varint(2**62) + unsigned_varint(1) + unsigned_varint(1)
-    with pytest.raises(MalformedRecord, match="segments that end at"):
+    with pytest.raises(MalformedRecord, match="ranges that end at"):
         decode(record.encode_key(), value)

@@ -11,6 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.wire.mappings import (
+    Action,
+    Decision,
+    FlowIdentity,
+    Hold,
+    Lease,
+    LeaseEvent,
+    MappedRange,
+    MappingRecord,
+    ResetRecord,
+    Tombstone,
+    Verified,
+    decode,
+)
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -18,27 +32,13 @@ from airmirror.wire.mirrormaker import (
     source_offset_key,
     source_offset_value,
 )
+from airmirror.wire.moves import GroupMove, ProducerBlock, Rescue
 from airmirror.wire.owners import OrderScope, Owner, Ownership
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import (
-    Action,
-    Claim,
-    ClaimEvent,
-    Decision,
-    FlowIdentity,
-    Hold,
-    ResetRecord,
-    Segment,
-    SegmentRecord,
-    Tombstone,
-    Verified,
-    decode,
-)
-from airmirror.wire.switches import Fence, GroupMove, Rescue
 from support.examples import examples
 
 ID = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
-SEGMENT = SegmentRecord(
+MAPPING = MappingRecord(
     source_topic_id=ID,
     topic="orders",
     partition=3,
@@ -60,12 +60,12 @@ SEGMENT = SegmentRecord(
     max_timestamp=1_700_000_000_500,
     leader_epoch=4,
     digest=bytes(range(16)),
-    segments=(Segment(100, 90, 100), Segment(205, 191, 40)),
+    ranges=(MappedRange(100, 90, 100), MappedRange(205, 191, 40)),
 )
 RECORDS = [
-    Claim(window="w1", event=ClaimEvent.RENEWED, owner="host:1", time_ms=1, lease_ms=30_000, slots=4),
-    SEGMENT,
-    replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900),
+    Lease(window="w1", event=LeaseEvent.RENEWED, owner="host:1", time_ms=1, duration_ms=30_000, slots=4),
+    MAPPING,
+    replace(MAPPING, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900),
     Verified(
         topic="orders", partition=3, source_topic_id=ID, offset=249, target_end=231, window="w1", time_ms=5, seen=7
     ),
@@ -112,8 +112,8 @@ RECORDS = [
         remote="east.orders",
         window="return-1",
         time_ms=7,
-        closed_ms=5,
-        closed_offset=4,
+        frozen_ms=5,
+        frozen_offset=4,
         reason="größer",
         by="ann",
     ),
@@ -142,12 +142,12 @@ RECORDS = [
         reason="größer",
         by="ann",
     ),
-    Fence(topic="orders", principal="User:ünn", move="shop", time_ms=7, by="ann"),
+    ProducerBlock(topic="orders", principal="User:ünn", move="shop", time_ms=7, by="ann"),
 ]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
-def test_round_trips(record: Claim | SegmentRecord) -> None:
+def test_round_trips(record: Lease | MappingRecord) -> None:
     assert decode(record.encode_key(), record.encode_value()) == record
     tombstone = decode(record.encode_key(), None)
     assert isinstance(tombstone, Tombstone) and tombstone.kind == record.kind
@@ -161,28 +161,28 @@ def test_the_bytes_of_a_decision_are_as_documented() -> None:
         decode(decision.encode_key(), b"\0\0\x09" + decision.encode_value()[3:])
 
 
-def test_the_bytes_of_a_segment_are_as_documented() -> None:
+def test_the_bytes_of_a_mapping_are_as_documented() -> None:
     key = "02" + ID.bytes.hex() + "00066f7264657273" + "00000003" + "0000000000000064"
-    assert SEGMENT.encode_key().hex() == key
-    value = SEGMENT.encode_value()
+    assert MAPPING.encode_key().hex() == key
+    value = MAPPING.encode_value()
     assert value.hex().startswith("0000" + "00027731" + "00000000" + "0000018bcfe56800" + "00000000000000fa")
-    # two segments: gaps 0, 0 and count 100; gaps 5, 1 and count 40
+    # two mappings: gaps 0, 0 and count 100; gaps 5, 1 and count 40
     assert value.hex().endswith(bytes(range(16)).hex() + "02" + "000064" + "050128")
-    assert len(SEGMENT.encode_key()) == 31 + len("orders")
+    assert len(MAPPING.encode_key()) == 31 + len("orders")
     assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6
-    with_times = replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900).encode_value()
+    with_times = replace(MAPPING, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900).encode_value()
     assert with_times == b"\0\1" + value[2:] + struct.pack(">qq", 1_699_999_999_000, 1_699_999_999_900)
-    read_back = replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900, target_epoch=7)
+    read_back = replace(MAPPING, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900, target_epoch=7)
     assert read_back.encode_value() == b"\0\2" + with_times[2:] + struct.pack(">i", 7)
-    assert decode(SEGMENT.encode_key(), read_back.encode_value()) == read_back
-    assert (SEGMENT.was_read_back, read_back.was_read_back) == (False, True)
+    assert decode(MAPPING.encode_key(), read_back.encode_value()) == read_back
+    assert (MAPPING.was_read_back, read_back.was_read_back) == (False, True)
     with pytest.raises(MalformedRecord, match="4 bytes wanted"):
-        decode(SEGMENT.encode_key(), b"\0\2" + with_times[2:])
+        decode(MAPPING.encode_key(), b"\0\2" + with_times[2:])
     checked = replace(read_back, source_checksum=0xFEDCBA98)
     assert checked.encode_value() == b"\0\3" + read_back.encode_value()[2:] + struct.pack(">q", 0xFEDCBA98)
-    assert decode(SEGMENT.encode_key(), checked.encode_value()) == checked
+    assert decode(MAPPING.encode_key(), checked.encode_value()) == checked
     with pytest.raises(MalformedRecord, match="version 4"):
-        decode(SEGMENT.encode_key(), b"\0\4" + with_times[2:])
+        decode(MAPPING.encode_key(), b"\0\4" + with_times[2:])
     with pytest.raises(MalformedRecord, match="version 1 of kind 3"):
         decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
 
@@ -197,7 +197,7 @@ def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None)
 
 @given(st.sampled_from(RECORDS), st.data())
 @examples(500)
-def test_altered_records_are_malformed_or_other_records(record: Claim, data: st.DataObject) -> None:
+def test_altered_records_are_malformed_or_other_records(record: Lease, data: st.DataObject) -> None:
     value = bytearray(record.encode_value())
     value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(value)))

@@ -12,8 +12,8 @@ S, T, G, D = Owner.SOURCE, Owner.TARGET, Owner.RETURNING, Owner.RETURNED
 SIGNED = Signed("w", 5, 7, " why ", " ada ")
 # What a change makes of each state; those that are not there change nothing.
 TABLE = {
-    (Change.CLOSE, S): T,
-    (Change.OPEN, T): S,
+    (Change.FREEZE, S): T,
+    (Change.UNFREEZE, T): S,
     (Change.BEGIN, T): G,
     (Change.BEGIN, D): G,
     (Change.END, G): D,
@@ -23,9 +23,9 @@ TABLE = {
 }
 WAY: dict[Owner, list[Change]] = {
     S: [],
-    T: [Change.CLOSE],
-    G: [Change.CLOSE, Change.BEGIN],
-    D: [Change.CLOSE, Change.BEGIN, Change.END],
+    T: [Change.FREEZE],
+    G: [Change.FREEZE, Change.BEGIN],
+    D: [Change.FREEZE, Change.BEGIN, Change.END],
 }
 
 
@@ -52,31 +52,31 @@ def test_each_transition_from_each_state(change: Change, owner: Owner) -> None:
 
 def test_an_order_changes_nothing_that_it_does_not_name() -> None:
     """Two move groups; then a failover and a failback of the flow, in any order with what one of them does."""
-    shop = take(Owners(), Change.CLOSE, topics=("shop",))
-    both = take(shop, Change.CLOSE, Change.BEGIN, topics=("bill",))
+    shop = take(Owners(), Change.FREEZE, topics=("shop",))
+    both = take(shop, Change.FREEZE, Change.BEGIN, topics=("bill",))
     for change in Change:
         assert take(both, change, topics=("shop",)).records["bill"] == both.records["bill"]
-        if change in (Change.CLOSE, Change.OPEN, Change.FINISH):
+        if change in (Change.FREEZE, Change.UNFREEZE, Change.FINISH):
             of_flow = take(both, change)
             assert (of_flow.owner("shop"), of_flow.owner("bill")) == (T, G), "they are apart"
-    over = take(take(both, Change.CLOSE), Change.BEGIN, Change.END, Change.FINISH, returns=("orders",))
+    over = take(take(both, Change.FREEZE), Change.BEGIN, Change.END, Change.FINISH, returns=("orders",))
     assert [over.owner(topic) for topic in ("orders", "other", "shop", "bill")] == [S, S, T, G]
-    assert over.whole is None and over.shut is None and over.closed.keys() == {"shop", "bill"}
+    assert over.whole is None and over.shut is None and over.frozen.keys() == {"shop", "bill"}
 
 
 def test_a_topics_own_record_overrides_that_of_the_flow() -> None:
-    shut = take(Owners(), Change.CLOSE)
+    shut = take(Owners(), Change.FREEZE)
     assert shut.shut is not None and shut.owner("of tomorrow") is T
     alone = take(shut, Change.BEGIN, Change.END, Change.FINISH, topics=("orders",))
     assert (alone.owner("orders"), alone.owner("other")) == (S, T) and alone.whole is not None and alone.shut is None
-    again = take(alone, Change.CLOSE)
+    again = take(alone, Change.FREEZE)
     assert again.owner("orders") is T and again.shut is not None, "a failover takes all that is the source's"
-    assert take(again, Change.OPEN).closed == {}, "and opened, the flow has all of it again"
+    assert take(again, Change.UNFREEZE).frozen == {}, "and opened, the flow has all of it again"
 
 
 def test_what_returns_is_told_with_its_remote_topic_and_by_whose_order() -> None:
-    owners = take(take(Owners(), Change.CLOSE), Change.BEGIN, returns=("orders",))
-    owners = take(owners, Change.CLOSE, Change.BEGIN, topics=("shop",))
+    owners = take(take(Owners(), Change.FREEZE), Change.BEGIN, returns=("orders",))
+    owners = take(owners, Change.FREEZE, Change.BEGIN, topics=("shop",))
     assert owners.returning() == {"east.orders": "orders", "east.shop": "shop"}
     assert owners.returning_by(()) == {"east.orders": "orders"} and owners.returning_by(["shop"]) == {
         "east.shop": "shop"
@@ -86,10 +86,10 @@ def test_what_returns_is_told_with_its_remote_topic_and_by_whose_order() -> None
 
 
 def test_a_record_keeps_when_the_topic_was_taken_from_the_source() -> None:
-    (closed,) = changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=OrderScope.FLOW)
+    (frozen,) = changed(Owners(), Change.FREEZE, [WHOLE], SIGNED, scope=OrderScope.FLOW)
     later = Signed("v", 6, 9, "back", "bob")
     (begun,) = changed(
-        Owners.of([closed]), Change.BEGIN, ["orders"], later, scope=OrderScope.FLOW, remote={"orders": "east.orders"}
+        Owners.of([frozen]), Change.BEGIN, ["orders"], later, scope=OrderScope.FLOW, remote={"orders": "east.orders"}
     )
-    assert (begun.closed_ms, begun.time_ms, begun.window, begun.by, closed.reason) == (7, 9, "v", "bob", "why")
-    assert closed.closed_offset == begun.closed_offset == 5, "of the claim that closed it"
+    assert (begun.frozen_ms, begun.time_ms, begun.window, begun.by, frozen.reason) == (7, 9, "v", "bob", "why")
+    assert frozen.frozen_offset == begun.frozen_offset == 5, "of the lease that frozen it"

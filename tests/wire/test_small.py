@@ -205,7 +205,7 @@ def test_the_same_as_batch_by_batch(compacted: bool, data: st.DataObject) -> Non
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=QUICKLY)
 @given(data=st.data())
 def test_a_run_has_the_headers_that_parse_finds(data: st.DataObject) -> None:
-    """And it goes on after itself, so that runs and what lies between them are the whole buffer."""
+    """And it resumes after itself, so that runs and what lies between them are the whole buffer."""
     log = data.draw(logs(True))
     buffer, position = memoryview(b"before" + log.data + b"\xff" * 64), 6
     one, other = AbortedFilter(), AbortedFilter()

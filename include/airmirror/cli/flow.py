@@ -1,4 +1,4 @@
-"""``airmirror flow close`` and ``flow open``: no window writes to a flow's remote topics any more, and again."""
+"""``airmirror flow freeze`` and ``flow unfreeze``: no window writes to a flow's remote topics any more, and again."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.steps import telling
 
-flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that no window writes for it; open it again.")
+flow_commands = typer.Typer(no_args_is_help=True, help="Freeze a flow, so that no window writes for it; unfreeze it.")
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="A source topic; again for more. Default: the flow.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept, and shown to whoever wants to write.")]
 
 
-@flow_commands.command("close")
+@flow_commands.command("freeze")
 @partial(flow_command, has_json=False)
-def flow_close(
+def flow_freeze(
     given: FlowOptions,
     reason: Reason,
     by: By,
     topic: Topics = None,
     yes: Yes = False,
 ) -> None:
-    """Close a flow, or topics of it, by a record in its segment topic: a window that runs ends now, and none of any
-    configuration writes there again before it is opened. Only the target is asked.
+    """Freeze a flow, or topics of it, by a record in its mapping topic: a window that runs ends now, and none of any
+    configuration writes there again before it is unfrozen. Only the target is asked.
     """
-    from airmirror.flows.closing import close, to_close
+    from airmirror.flows.freezing import freeze, to_freeze
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
-            found = [each.topic for each in close(opened, topic or (), reason=reason, by=by, tell=tell)]
+            found = [each.topic for each in freeze(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
-            found = to_close(opened, topic or ())
-    _show(name, found, "closed", yes)
+            found = to_freeze(opened, topic or ())
+    _show(name, found, "frozen", yes)
 
 
-@flow_commands.command("open")
+@flow_commands.command("unfreeze")
 @partial(flow_command, has_json=False)
-def flow_open(
+def flow_unfreeze(
     given: FlowOptions,
     reason: Reason,
     by: By,
     topic: Topics = None,
     yes: Yes = False,
 ) -> None:
-    """Open what was closed: the next window resumes where the last one ended. Records that others have written to a remote
+    """Unfreeze what was frozen: the next window resumes where the last one ended. Records that others have written to a remote
     topic since are not overwritten; its partitions are in error then.
     """
-    from airmirror.flows.closing import reopen, to_open
+    from airmirror.flows.freezing import to_unfreeze, unfreeze
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
-            found = [each.topic for each in reopen(opened, topic or (), reason=reason, by=by, tell=tell)]
+            found = [each.topic for each in unfreeze(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
-            found = to_open(opened, topic or ())
-    _show(name, found, "open", yes)
+            found = to_unfreeze(opened, topic or ())
+    _show(name, found, "unfrozen", yes)
 
 
 def _show(flow: str, topics: list[str], state: str, yes: bool) -> None:

@@ -16,7 +16,7 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import print_json
 from airmirror.cli.tables import show as print_all
-from airmirror.wire.segments import Decision
+from airmirror.wire.mappings import Decision
 
 hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until an operator decides.")
 

@@ -11,7 +11,7 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
 from airmirror.windows.results import Row, WindowResult
-from airmirror.wire.segments import Decision, Hold
+from airmirror.wire.mappings import Decision, Hold
 
 
 def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def report(
     after: After = None,
     expectations: Expectations = None,
 ) -> None:
-    """Write what was copied, verified, held, decided and lost, computed from the segment topic, as one page and one JSON.
+    """Write what was copied, verified, held, decided and lost, computed from the mapping topic, as one page and one JSON.
 
     Exit status: 0 all of it is proven, 1 not, 2 bad input.
     """
@@ -67,7 +67,7 @@ def report(
     span = Span(time_of("--from", from_time), time_of("--to", to_time))
     if span.first_ms is not None and span.end_ms is not None and span.first_ms >= span.end_ms:
         raise EmptyTimeRange(from_time, to_time)
-    with given.opened(shows=True) as opened, console.status("reading the segment topic"):
+    with given.opened(shows=True) as opened, console.status("reading the mapping topic"):
         made = report_flow(opened, span, expectations_of(expectations_in(given.config, expectations)))
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
     base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
@@ -91,7 +91,7 @@ def check_report(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A mirror.properties file with the flow: compare the report's digests with the segment topic too, and read "
+            help="A mirror.properties file with the flow: compare the report's digests with the mapping topic too, and read "
             "some of its records again on both clusters."
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""``airmirror reset``: the choices for topics that can't go on by themselves; a dry run unless ``--yes`` is given."""
+"""``airmirror reset``: the choices for topics that can't continue by themselves; a dry run unless ``--yes`` is given."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -
 
 
 def _reset_identity(opened: Opened, by: str, reason: str, yes: bool) -> None:
-    """Show whose internal topics the flow would go on with; with ``yes`` let it."""
+    """Show whose internal topics the flow would continue with; with ``yes`` let it."""
     from airmirror.flows.reset import replace_identity, replaced_identity
 
     if yes:
@@ -189,12 +189,12 @@ def _as_dict(reset: Reset) -> dict[str, object]:
         "lost_first": reset.lost_first,
         "lost": reset.lost,
         "target_end": facts.target_end,
-        "segments_forgotten": len(reset.forgotten),
+        "mappings_forgotten": len(reset.forgotten),
     }
 
 
 def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None:
-    """Print which partitions can't go on by themselves, and the choices there are."""
+    """Print which partitions can't continue by themselves, and the choices there are."""
     from airmirror.flows.reset import undecided
 
     found = undecided(opened, topics)
@@ -219,8 +219,8 @@ def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
     for reset in resets:
         facts = reset.facts
         lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
-        goes_on = f"{reset.start:,}" if reset.start >= 0 else "not any more"
-        rows.append([facts.topic, facts.partition, reset.problem or "nothing", goes_on, lost, facts.target_end])
+        resumes_at = f"{reset.start:,}" if reset.start >= 0 else "not any more"
+        rows.append([facts.topic, facts.partition, reset.problem or "nothing", resumes_at, lost, facts.target_end])
     return table(f"{flow}: reset", columns, rows, right=("partition", "remote topic ends at"))
 
 

@@ -24,7 +24,7 @@ from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import Prepared, prepare
 
 if TYPE_CHECKING:  # every command would load them at its start
-    from airmirror.flows.rounds import Round
+    from airmirror.flows.post_window import PostWindowTask
     from airmirror.on_spark.windows import RunWindow
 
 
@@ -49,8 +49,7 @@ def run_window(
     groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input, 75 not yet: try again.
     """
     from airmirror.flows.gates import expectations_of
-    from airmirror.flows.rounds import ROUNDS
-    from airmirror.flows.rounds import follow as do_rounds
+    from airmirror.flows.post_window import POST_WINDOW_TASKS, do_tasks
     from airmirror.on_spark.windows import run_judged
     from airmirror.windows.window import WindowOrder
 
@@ -62,7 +61,9 @@ def run_window(
     if by.suites is None:
         Console(stderr=True).print(line("warning", f"judged by {by}", DOUBTFUL), soft_wrap=True)
     wanted = [
-        name for name, is_wanted in zip(ROUNDS, (offset_syncs, checkpoints, group_offsets), strict=True) if is_wanted
+        name
+        for name, is_wanted in zip(POST_WINDOW_TASKS, (offset_syncs, checkpoints, group_offsets), strict=True)
+        if is_wanted
     ]
     with given.opened() as opened, telling(console, f"window {identifier}") as show_now:
         said = f"window {identifier}: "
@@ -75,14 +76,14 @@ def run_window(
         )
         judged = run_judged(prepared, server, order, by, wanted)
         result = judged.result
-        rounds = do_rounds(prepared.opened, wanted, identifier, order.tell)
+        tasks = do_tasks(prepared.opened, wanted, identifier, order.tell)
     if given.as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
-        print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
+        print_json(console, shown | {"judged_by": str(by)} | {"tasks": {each.name: each.said for each in tasks}})
     else:
-        _show_window(prepared, judged, rounds)
+        _show_window(prepared, judged, tasks)
     errors = [row.error for row in result.rows if row.failed and row.error is not None]
-    for each in rounds:
+    for each in tasks:
         if each.error is not None:
             errors.append(each.error)
             Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
@@ -90,13 +91,13 @@ def run_window(
         raise typer.Exit(NOT_VERIFIED if prepared.refused else status_of_all(errors))
 
 
-def _show_window(prepared: Prepared, judged: RunWindow, rounds: Sequence[Round]) -> None:
+def _show_window(prepared: Prepared, judged: RunWindow, tasks: Sequence[PostWindowTask]) -> None:
     result = judged.result
     print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
     if judged.earlier:
         print_all(console, f"{judged.earlier:,} records that earlier windows had committed are verified now, too.")
     print_all(console, *show.problems(result, prepared.refused))
-    print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
+    print_all(console, *(f"{each.name}: {each.said}" for each in tasks if each.error is None))
 
 
 def _server(config: Path, spark: str, local: bool) -> str | None:

@@ -20,7 +20,7 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
-from airmirror.wire.segments import Decision, Hold
+from airmirror.wire.mappings import Decision, Hold
 
 
 def window(result: WindowResult) -> RenderableType:
@@ -155,7 +155,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
         "partitions",
         "behind (partitions)",
         "lag (records)",
-        "not judged (segments)",
+        "not judged (mappings)",
         "held (partitions)",
     )
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
@@ -176,7 +176,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
             empty="none has replicated anything yet",
         ),
         *([latency(item.latency)] if item.latency else []),
-        *(line("closed", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.closed.items()),
+        *(line("frozen", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.frozen.items()),
         *throttle(item.throttle),
         *([holds(item.holds)] if item.holds else []),
         *failing(item.failing, told=item.errors.keys()),

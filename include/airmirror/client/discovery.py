@@ -1,6 +1,6 @@
 """Facts about replication that topic names alone give, by the rules of MirrorClient.java.
 
-The one difference: Airmirror's segment topics are internal here. MirrorClient, which takes every dotted name for a
+The one difference: Airmirror's mapping topics are internal here. MirrorClient, which takes every dotted name for a
 remote topic, lists them among its remote topics.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from airmirror.client.connection import consumer_of, policy_of, topics_of
 from airmirror.naming import ReplicationPolicy
-from airmirror.naming.internal import is_segment_topic
+from airmirror.naming.internal import is_mapping_topic
 
 SECONDS = 30.0
 
@@ -39,7 +39,7 @@ def remote_topics(properties: Mapping[str, Any], source: str | None = None, *, t
         topic
         for topic in _topics(properties, timeout)
         if not policy.is_internal_topic(topic)
-        and not is_segment_topic(topic)
+        and not is_mapping_topic(topic)
         and (came_from := policy.topic_source(topic)) is not None
         and source in (None, came_from)
     }

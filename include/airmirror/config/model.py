@@ -103,7 +103,7 @@ class Flow:
         return f"{self.source.alias}->{self.target.alias}"
 
     @property
-    def opposite(self) -> str:
+    def reverse_name(self) -> str:
         """The name of the reverse flow."""
         return f"{self.target.alias}->{self.source.alias}"
 
@@ -170,9 +170,9 @@ class Configuration:
             raise FlowNotEnabled(self.path, name)
         return self.flows[name]
 
-    def has_way_back(self, flow: Flow) -> bool:
+    def has_reverse(self, flow: Flow) -> bool:
         """Return whether the reverse flow is enabled: one that is only in the file replicates nothing."""
-        return flow.opposite in {each.name for each in self.enabled}
+        return flow.reverse_name in {each.name for each in self.enabled}
 
     @property
     def enabled(self) -> tuple[Flow, ...]:

@@ -46,7 +46,7 @@ class Settings:
     heartbeats_replication_enabled: bool
     heartbeats_topic_replication_factor: int
     migration_users: tuple[str, ...]
-    move_fence: str
+    move_block_producers: str
     move_quiet_ms: int
     move_rehearsal_records: int
     move_rehearsal_schedule: str | None

@@ -111,7 +111,7 @@ LATENCY = (
         ("linger.ms",),
         "What a fetch has brought is written at once",
         "window.follow.ms, and window.follow.commit.ms for the time between two commits",
-        "a transaction each time, with a segment record of some 200 bytes for each partition that got anything",
+        "a transaction each time, with a mapping record of some 200 bytes for each partition that got anything",
     ),
     Advice(
         ("offset.flush.interval.ms", "offset.flush.timeout.ms"),
@@ -152,7 +152,7 @@ LATENCY = (
         "them, and within seconds where topics or partitions are new",
         "window.schedule",
     ),
-    Advice(("refresh.groups.interval.seconds",), "Every round looks for new groups"),
+    Advice(("refresh.groups.interval.seconds",), "Every window looks for new groups"),
     Advice(
         ("scheduled.rebalance.max.delay.ms", "rebalance.timeout.ms"),
         "There is no rebalance: Spark starts a slot that has died again at once, on any executor",
@@ -171,8 +171,8 @@ LATENCY = (
 OFFSETS = (
     Advice(
         ("offset.lag.max",),
-        "Airmirror translates positions exactly, from its segment records; it writes offset syncs for MirrorMaker 2's tools and "
-        "clients, at most 10 between the first and the last of a segment",
+        "Airmirror translates positions exactly, from its mapping records; it writes offset syncs for MirrorMaker 2's tools and "
+        "clients, at most 10 between the first and the last of a range",
         "offset.syncs.per.window, where such clients need more",
         "records of mm2-offset-syncs…, which MirrorMaker 2 reads whole when it starts",
     ),

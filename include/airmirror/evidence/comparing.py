@@ -72,7 +72,7 @@ class _Comparison:
     def __init__(self, source: Log, target: Log, most_open: int) -> None:
         self._one, self._other = LogReader(source), LogReader(target)
         self._history = RecordMarks(source)
-        self._found = Findings(segments=Mapped(most_open), missing=Open(most_open), extra=Open(most_open))
+        self._found = Findings(ranges=Mapped(most_open), missing=Open(most_open), extra=Open(most_open))
 
     def run(self) -> Findings:
         while (one := self._one.head()) is not None and (other := self._other.head()) is not None:

@@ -75,7 +75,7 @@ class Difference:
 
 @dataclass
 class Findings:
-    """Counts and differences of a partition, as they are found. ``segments`` map equal records, source offset first.
+    """Counts and differences of a partition, as they are found. ``ranges`` map equal records, source offset first.
 
     ``keeps_offsets``: every equal record has one offset on both sides. ``missing`` and ``extra`` are records that only one side
     has so far: another place, or another partition, of the other side may have them.
@@ -84,7 +84,7 @@ class Findings:
 
     counts: Counter[Kind] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
-    segments: Mapped = field(default_factory=Mapped)
+    ranges: Mapped = field(default_factory=Mapped)
     keeps_offsets: bool = True
     missing: Open = field(default_factory=Open)
     extra: Open = field(default_factory=Open)
@@ -112,7 +112,7 @@ class Findings:
         self.keeps_offsets = self.keeps_offsets and bool(np.array_equal(source, target))
         breaks = np.flatnonzero((np.diff(source) != 1) | (np.diff(target) != 1)) + 1
         firsts = np.concatenate([[0], breaks])
-        self.segments.add(source[firsts], target[firsts], np.diff(firsts, append=len(source)))
+        self.ranges.add(source[firsts], target[firsts], np.diff(firsts, append=len(source)))
 
     def differ(
         self, kind: Kind, source: Array, target: Array, parts: tuple[str, ...] = (), target_partition: int = -1

@@ -57,7 +57,7 @@ def unsettled(compared: Sequence[Findings]) -> tuple[int, int] | None:
 def together(work: Work) -> Findings:
     """The findings of parts in their order, as if they were compared as one; what is open stays open."""
     most = work.whole.most_open
-    found = Findings(segments=Mapped(most), missing=Open(most), extra=Open(most))
+    found = Findings(ranges=Mapped(most), missing=Open(most), extra=Open(most))
     for its in work.found:
         found.counts.update(its.counts)
         found.keeps_offsets = found.keeps_offsets and its.keeps_offsets
@@ -65,7 +65,7 @@ def together(work: Work) -> Findings:
         found.last_pair = max(found.last_pair, its.last_pair)
         for each in its.differences:
             found.name(each)
-        found.segments.join(its.segments)
+        found.ranges.join(its.ranges)
         found.missing.join(its.missing)
         found.extra.join(its.extra)
     if work.parts and work.parts[-1].end[0] < work.whole.end[0]:  # the records from there on run together

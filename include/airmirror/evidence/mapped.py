@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from airmirror.evidence.open_records import MOST_OPEN
+from airmirror.wire.mappings import MappedRange
 from airmirror.wire.records import Array
-from airmirror.wire.segments import Segment
 
 
 @dataclass
@@ -26,8 +26,8 @@ class Mapped:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def __iter__(self) -> Iterator[Segment]:
-        return map(Segment, self.source, self.target, self.counts)
+    def __iter__(self) -> Iterator[MappedRange]:
+        return map(MappedRange, self.source, self.target, self.counts)
 
     def add(self, source: Array, target: Array, counts: Array) -> None:
         """Add runs by the offsets of their first records; the first of them may continue where the last one ends."""

@@ -1,6 +1,6 @@
 """``airmirror compare``: topics of two clusters, whoever copied them, record by record. Nothing is written.
 
-It needs no configuration and no segment: READ and DESCRIBE on the topics of both sides.
+It needs no configuration and no mapping: READ and DESCRIBE on the topics of both sides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airmirror.evidence.open_records import LEAST_OPEN, MOST_OPEN
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
 from airmirror.evidence.rows import ComparedLogs, row_of
 from airmirror.evidence.settling import find_moved, settled, told_apart
-from airmirror.naming.internal import is_progress_topic, is_segment_topic
+from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import TopicPartition
 from airmirror.times import utc
@@ -79,7 +79,7 @@ def _topics(source: Cluster, asked: ComparisonRequest) -> list[str]:
     chosen, within = TopicFilter(asked.topics, asked.exclude), TopicFilter(asked.within, ())
     names = [name for name in connect(source).topic_names() if within.matches(name) and chosen.matches(name)]
     topics = [
-        name for name in names if not (name.startswith("__") or is_segment_topic(name) or is_progress_topic(name))
+        name for name in names if not (name.startswith("__") or is_mapping_topic(name) or is_progress_topic(name))
     ]
     if not topics:
         raise NothingToCompare(source.alias, asked.topics)

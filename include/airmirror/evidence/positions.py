@@ -93,10 +93,10 @@ def _checkpoints(target: Cluster, source_alias: str, group: str) -> Mapping[Topi
 
 def _outcome(found: Findings, source: int, target: int) -> tuple[int, int]:
     """Records skipped and read again by a group that goes from one position to the other; -1 where not all is named."""
-    if found.segments.is_cut or not found.are_all_named:
+    if found.ranges.is_cut or not found.are_all_named:
         return -1, -1
     skipped = again = 0
-    for run in found.segments:
+    for run in found.ranges:
         read, passed = source - run.source_first, target - run.target_first  # records of the run before each position
         skipped += max(0, min(run.count, passed) - max(0, read))
         again += max(0, min(run.count, read) - max(0, passed))

@@ -24,8 +24,8 @@ from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
 from airmirror.windows.errors import Unaccounted
 from airmirror.windows.mirror import Mirror
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import Records
-from airmirror.wire.segments import SegmentRecord
 
 BUCKET_MS = 600_000
 LEADER_SECONDS = 5.0
@@ -161,7 +161,7 @@ def audit(
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
     state = ledger.state()
-    newest = {TopicPartition(*key): record for key, record in state.segments.items()}
+    newest = {TopicPartition(*key): record for key, record in state.mappings.items()}
     buckets: dict[int, Bucket] = {}
     audited = []
     with Mirror.open(flow, ledger, "audit") as mirror:
@@ -172,13 +172,13 @@ def audit(
             tell(f"comparing {item.key} ({number + 1} of {len(ranges)} partitions)")
             last = newest.get(item.key)
             known = (*item.key, last.source_topic_id if last is not None else NO_TOPIC)
-            begun = next((each.source_start for each in ledger.first_segments([known])), None)
+            begun = next((each.source_start for each in ledger.first_mappings([known])), None)
             position = state.positions.get(item.key, 0)
             first = max(item.start, here[item.key])
             before = max(0, min(item.end, position if begun is None else begun) - first)
             missing = max(0, item.end - max(first, position))
-            segments = list(ledger.segments(*known, item.start, item.end)) if last is not None else []
-            found = _compared(logs, item, segments, (first + before, item.end - missing), buckets)
+            mappings = list(ledger.mappings(*known, item.start, item.end)) if last is not None else []
+            found = _compared(logs, item, mappings, (first + before, item.end - missing), buckets)
             _count_source(buckets, logs, item.key, (item.end - missing, item.end))
             if found.error is None and before and refuse_before:
                 replicated = position if begun is None else begun
@@ -194,16 +194,16 @@ def audit(
 
 
 def _compared(
-    logs: Logs, item: Range, segments: Sequence[SegmentRecord], replicated: tuple[int, int], buckets: dict[int, Bucket]
+    logs: Logs, item: Range, mappings: Sequence[MappingRecord], replicated: tuple[int, int], buckets: dict[int, Bucket]
 ) -> Audited:
-    """Compare the replicated part of a range, ``replicated`` of its source offsets; count what no segment record covers."""
+    """Compare the replicated part of a range, ``replicated`` of its source offsets; count what no mapping record covers."""
     equal, expired = 0, 0
     errors: list[AirmirrorError] = []
-    for first, end in uncovered(segments, *replicated):
+    for first, end in uncovered(mappings, *replicated):
         errors.append(Unaccounted(logs.source.alias, *item.key, first, end - 1, NOT_COVERED))
         _count_source(buckets, logs, item.key, (first, end))
-    for segment in segments:
-        compared = compare(logs, segment, within=(item.start, item.end), seen=partial(_count, buckets, segment.time_ms))
+    for mapping in mappings:
+        compared = compare(logs, mapping, within=(item.start, item.end), seen=partial(_count, buckets, mapping.time_ms))
         equal, expired = equal + compared.records, expired + compared.gone
         errors += [compared.error] if compared.error is not None else []
     return Audited(range=item, equal=equal, expired=expired, before=0, missing=0, error=errors[0] if errors else None)

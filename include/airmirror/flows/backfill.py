@@ -1,8 +1,8 @@
 """The backfill: records before the first replicated offset, copied into topics of their own (``backfill.into.suffix``).
 
 Appended to the remote topic they would be out of order (invariant C), so they go into ``<remote topic><suffix>``, from the
-source's first offset on, by the same windows as ever. These are windows of a second flow, whose segment topic and progress are
-its own, so that the copy is exactly once, in order and verified, and can be resumed. While it copies it holds the claims of
+source's first offset on, by the same windows as ever. These are windows of a second flow, whose mapping topic and progress are
+its own, so that the copy is exactly once, in order and verified, and can be resumed. While it copies it holds the leases of
 both flows (invariant B): it and the schedule never write at the same time.
 """
 
@@ -20,7 +20,7 @@ from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_t
 from airmirror.partitions import TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Execute, WindowOrder, run_window
@@ -50,9 +50,9 @@ def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
     """The parts of ``ranges`` that lie before the first replicated offset and that the source still has."""
     items = list(ranges)
     catch_up_ledger(opened)
-    last = opened.ledger.last_segments()
+    last = opened.ledger.last_mappings()
     known = [(*item.key, last[item.key].source_topic_id) for item in items if item.key in last]
-    first = {record.key: record.source_start for record in opened.ledger.first_segments(known)}
+    first = {record.key: record.source_start for record in opened.ledger.first_mappings(known)}
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|backfill") as source:
         source.refresh({item.topic for item in items})
         earliest = offsets_with_patience(source, [item.key for item in items if item.key in first], EARLIEST)
@@ -78,7 +78,7 @@ def backfill(opened: Opened, ranges: Sequence[Range], execute: Execute, order: W
     if all(positions.get(item.key, 0) >= item.end for item in ranges):
         return None
     ensure_internal_topics(beside.flow)
-    with Journal.open(flow, opened.ledger, "backfill") as journal, claimed(journal, order.window, slots=0):
+    with Journal.open(flow, opened.ledger, "backfill") as journal, leased(journal, order.window, slots=0):
         remote = _create_topics(opened, beside, {item.topic for item in ranges}, order.tell)
         ends = {item.key: item.end for item in ranges}
         result = run_window(beside.flow, beside.ledger, remote, execute, replace(order, until=ends))
@@ -130,7 +130,7 @@ def _create_topics(
 
 def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
     """Topics of these names that hold records of another writer."""
-    flow, ours = beside.flow, {record.remote_topic for record in beside.ledger.last_segments().values()}
+    flow, ours = beside.flow, {record.remote_topic for record in beside.ledger.last_mappings().values()}
     with Routes(flow.target, f"airmirror|{flow.name}|backfill") as target:
         strange = {name for name in remote.values() if name not in ours}
         there = sorted(strange - target.refresh_existing(strange).keys())

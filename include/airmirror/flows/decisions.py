@@ -12,7 +12,7 @@ from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import OfPartition, TopicPartition
 from airmirror.windows.resets import Choice, Reset
-from airmirror.wire.segments import GATE, Action
+from airmirror.wire.mappings import GATE, Action
 
 RESETS = {
     Action.ACCEPT_LOSS: Choice.ACCEPT_LOSS,
@@ -49,7 +49,7 @@ class HeldRange(OfPartition):
 
 
 def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None = None) -> list[HeldRange]:
-    """Return what the gate holds now, read from the segment topic; ``only``: of these incidents, None for all."""
+    """Return what the gate holds now, read from the mapping topic; ``only``: of these incidents, None for all."""
     catch_up_ledger(opened)
     return [item for item in held_ranges(opened.ledger) if only is None or item.incident in only]
 
@@ -60,8 +60,8 @@ def held_ranges(ledger: FlowLedger) -> list[HeldRange]:
     if not holds:
         return []
     progress, copied = ledger.progress(), Counter[tuple[str, int]]()
-    for segment in ledger.unverified():
-        copied[segment.topic, segment.partition] += segment.copied
+    for mapping in ledger.unverified():
+        copied[mapping.topic, mapping.partition] += mapping.copied
     return [
         HeldRange(
             *key,
@@ -79,7 +79,7 @@ def held_ranges(ledger: FlowLedger) -> list[HeldRange]:
 def write_down(
     opened: Opened, held: Sequence[TopicPartition], action: Action, *, reason: str, by: str
 ) -> list[TopicPartition]:
-    """Write who decided, when and why, for each partition, into the segment topic. Raises DecisionIncomplete."""
+    """Write who decided, when and why, for each partition, into the mapping topic. Raises DecisionIncomplete."""
     return [each.key for each in record(opened, held, action, reason=reason, by=by)]
 
 

@@ -1,4 +1,4 @@
-"""A flow's windows that follow the log: judged by its gate, its rounds done meanwhile as their intervals say."""
+"""A flow's windows that follow the log: judged by its gate, its tasks done meanwhile as their intervals say."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
 from airmirror.flows.measure import measure_meanwhile
-from airmirror.flows.prepare import Opened, prepare, why_closed
-from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds, intervals, rounds_due
+from airmirror.flows.post_window import OFFSET_SYNCS, POST_WINDOW_TASKS, do_task, enabled_tasks, intervals, tasks_due
+from airmirror.flows.prepare import Opened, prepare, why_frozen
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select
 from airmirror.windows.ending import Topics
-from airmirror.windows.fence import HeldClaim
+from airmirror.windows.fence import HeldLease
 from airmirror.windows.following import Follow
 from airmirror.wire.owners import WHOLE
 
 log = logging.getLogger(__name__)
 
 
-def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Collection[str] = ROUNDS) -> Follow:
-    """Return how a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
-    names = tuple(name for name in reversed(enabled_rounds(opened.flow)) if name in rounds)  # groups wait for nothing
+def following_of(
+    opened: Opened, by: Expectations, *, window: str, tasks: Collection[str] = POST_WINDOW_TASKS
+) -> Follow:
+    """Return how a window of the flow follows, where ``window.follow.ms`` wants it to. ``tasks``: of those that are enabled."""
+    names = tuple(name for name in reversed(enabled_tasks(opened.flow)) if name in tasks)  # groups wait for nothing
     seconds = [each for name, each in intervals(opened.flow).items() if name in names]
     return Follow(
         gate_of(opened, by, window=window),
-        rounds=Rounds(opened, window, names).go_on,
+        tasks=PostWindowTasks(opened, window, names).do,
         seconds=min(seconds, default=float("inf")),
         seen=partial(measure_meanwhile, opened),
         select=partial(selected, opened),
@@ -65,16 +67,16 @@ def topics_interval(flow: Flow) -> float:
 
 
 def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
-    """Those of the source's topics that are the flow's and not closed, each with its remote topic."""
-    shut = why_closed(opened)
+    """Those of the source's topics that are the flow's and not frozen, each with its remote topic."""
+    shut = why_frozen(opened)
     chosen = select(opened.flow, topics)
     return {topic: remote for topic, remote in chosen.items() if not shut.get(topic, shut.get(WHOLE))}
 
 
 @dataclass
-class Rounds:
-    """The rounds of a window that follows, in the order of ``names``. One that fails is logged, stops no other, and waits as long
-    as a judgement does."""
+class PostWindowTasks:
+    """The post-window tasks of a window that follows, in the order of ``names``. One that fails is logged, stops no other, and
+    waits as long as a judgement does."""
 
     opened: Opened
     window: str
@@ -83,21 +85,21 @@ class Rounds:
     _not_before: dict[str, float] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
 
-    def go_on(self, held: HeldClaim, verified: bool) -> None:
+    def do(self, held: HeldLease, verified: bool) -> None:
         """Do what is due: offset syncs when anything was verified, the others by their intervals, and at once after a judgement
         where they are as short as its own: what they have waited for is there. Raises SlotFenced."""
         flow = self.opened.flow
         self._owed = self._owed or verified
-        due = rounds_due(self.opened) | ({OFFSET_SYNCS} if self._owed else set())
+        due = tasks_due(self.opened) | ({OFFSET_SYNCS} if self._owed else set())
         if verified:
             due |= {name for name, each in intervals(flow).items() if each * 1000 <= flow.window.verify_interval_ms}
         for name in self.names:
             if name in due and time.monotonic() >= self._not_before.get(name, 0.0):
                 self._try(name, held)
 
-    def _try(self, name: str, held: HeldClaim) -> None:
+    def _try(self, name: str, held: HeldLease) -> None:
         try:
-            said = do_round(self.opened, name, self.window, under=held)
+            said = do_task(self.opened, name, self.window, under=held)
         except SlotFenced:
             raise
         except AirmirrorError as error:  # nothing is lost: the next one does what this one has left

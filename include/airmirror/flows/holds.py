@@ -1,7 +1,7 @@
-"""``airmirror hold``: who holds and releases partitions, when and why, written to the segment topic and so to the ledger.
+"""``airmirror hold``: who holds and releases partitions, when and why, written to the mapping topic and so to the ledger.
 
-A hold counts from the next window on, which reads it when it begins, and in a window that follows the log at once. Nothing is
-claimed, so it can be written while a window runs; the gate's own holds are other records, which neither side writes over.
+A hold counts from the next window on, which reads it when it begins, and in a window that follows the log at once. No lease is
+taken, so it can be written while a window runs; the gate's own holds are other records, which neither side writes over.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import FlowLedger
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.wire.segments import GATE, Action, Decision, Hold
+from airmirror.wire.mappings import GATE, Action, Decision, Hold
 
 
 @dataclass(eq=False)
@@ -175,7 +175,7 @@ def _decided(
         hold = held.get((topic, decision.partition))
         if action is Action.RELEASE and hold is not None:
             records.append((hold.encode_key(), None))
-    with Appender(opened.flow.target, segment_topic(opened.flow.source.alias)) as appender:
+    with Appender(opened.flow.target, mapping_topic(opened.flow.source.alias)) as appender:
         appender.append(records)
     catch_up_ledger(opened)
     return list(decisions)

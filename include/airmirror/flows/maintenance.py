@@ -1,6 +1,6 @@
-"""Forgetting what is old: segment records (in the segment topic, and so in the ledger) and pages of gates and audits.
+"""Forgetting what is old: mapping records (in the mapping topic, and so in the ledger) and pages of gates and audits.
 
-A segment record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
+A mapping record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
 the newest of every partition, from which replication continues (invariants A, C and F).
 """
 
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.offsets.pruning import delete_segments, kept_topics, prune_segments
+from airmirror.offsets.pruning import delete_mappings, kept_topics, prune_mappings
 
 DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The numbers of segment records and pages removed."""
+    """The numbers of mapping records and pages removed."""
 
-    segments: int
+    mappings: int
     pages: int
 
 
@@ -35,25 +35,25 @@ def prune(
     now_ms: int | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Pruned:
-    """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days.
+    """Forget the flow's verified mapping records and its pages under ``pages`` that are older than ``days`` days.
 
-    Segment records below the source's log starts go too; none of a flow or topic that is closed, for it may return. Raises
+    Mapping records below the source's log starts go too; none of a flow or topic that is frozen, for it may return. Raises
     FlowBusy, or a cluster's error.
     """
     before = (int(time.time() * 1000) if now_ms is None else now_ms) - days * DAY_MS
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    is_closed, count = ledger.owners().shut is not None, 0
-    if not is_closed:
-        count = prune_segments(flow, ledger, window=_window(), tell=tell)
+    is_frozen, count = ledger.owners().shut is not None, 0
+    if not is_frozen:
+        count = prune_mappings(flow, ledger, window=_window(), tell=tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before, kept_topics(flow, ledger))
 
-    if not is_closed:
-        count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)
+    if not is_frozen:
+        count += delete_mappings(flow, ledger, old_keys, window=_window(), tell=tell)
     if count:
         catch_up_ledger(opened)
     name = flow.name.replace("->", ".")

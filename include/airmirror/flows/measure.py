@@ -123,7 +123,7 @@ def measure_meanwhile(opened: Opened, seen: Seen) -> None:
 
 @only_shown
 def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:
-    """Note a round's number of checkpoints, and its time since it began to read the groups' offsets."""
+    """Note how many checkpoints were written, and the time since reading began of the groups' offsets."""
     opened.ledger.note({(CHECKPOINTS, ""): float(count)}, {(CHECKPOINT_SECONDS, ""): seconds} if count else {})
 
 

@@ -23,14 +23,14 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.connect_offsets import with_connect_offsets
-from airmirror.windows.errors import closed_topic, returns_no_more
-from airmirror.windows.fence import HeldClaim, flow_closed
-from airmirror.windows.mirror import Journal, Mirror, opposite_of, returns_of
+from airmirror.windows.errors import frozen_topic, returns_no_more
+from airmirror.windows.fence import HeldLease, flow_frozen
+from airmirror.windows.mirror import Journal, Mirror, returns_of, reverse_ledger
 from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
+from airmirror.wire.moves import ProducerBlock
 from airmirror.wire.owners import Owner
-from airmirror.wire.switches import Fence
 
 PATIENCE_SECONDS = 2.0
 
@@ -73,7 +73,7 @@ def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:
     return replace(flow, remote_topics=ledger.remote_topics(), returns=returns_of(flow, ledger))
 
 
-def caught_up(opened: Opened, under: HeldClaim | None = None, *, soon: bool = False) -> Opened:
+def caught_up(opened: Opened, under: HeldLease | None = None, *, soon: bool = False) -> Opened:
     """The same when its ledger has read what is new: its remote topics are those that were decided on by now.
 
     ``under``: the session of a window that follows, which has caught up already. ``soon``: see ``catch_up_soon``.
@@ -84,20 +84,20 @@ def caught_up(opened: Opened, under: HeldClaim | None = None, *, soon: bool = Fa
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowClosed; MirrorMakerBeside;
+    """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowFrozen; MirrorMakerBeside;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         catch_up_soon(part)
     opened = replace(opened, flow=as_decided(opened.flow, opened.ledger))
     if shut := opened.ledger.owners().shut:
-        raise flow_closed(opened.flow, shut)
+        raise flow_frozen(opened.flow, shut)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:
         raise hidden[0]
     planned = _or_idle(opened.flow, planned)
-    is_first = around.own is None and not opened.ledger.last_segments()
+    is_first = around.own is None and not opened.ledger.last_mappings()
     if is_first and set(planned.topics.values()) - {each.name for each in planned.create}:
         refuse_beside(opened.flow)
     ensure_internal_topics(opened.flow)
@@ -122,7 +122,7 @@ def guard(opened: Opened) -> Neighbours:
 def backfill_of(opened: Opened) -> Opened | None:
     """The second flow, for records before the first replicated offset (``backfill.into.suffix``).
 
-    Its source has an alias of its own, and so segment topic, progress and transactional ids. None: it is not configured.
+    Its source has an alias of its own, and so mapping topic, progress and transactional ids. None: it is not configured.
     """
     flow, suffix = opened.flow, opened.flow.settings.backfill_into_suffix
     if not suffix:
@@ -133,20 +133,20 @@ def backfill_of(opened: Opened) -> Opened | None:
 
 
 def plan_topics(
-    opened: Opened, around: Neighbours | None = None, own: Collection[str] = (), *, closed_too: bool = False
+    opened: Opened, around: Neighbours | None = None, own: Collection[str] = (), *, frozen_too: bool = False
 ) -> TopicPlan:
     """Return what ``prepare`` will do to remote topics, given the flows of this and other configurations.
 
-    ``own``: topics that the flow may write although its backfill does. ``closed_too``: as if nothing were closed. Raises what
+    ``own``: topics that the flow may write although its backfill does. ``frozen_too``: as if nothing were frozen. Raises what
     ``guard`` raises.
     """
     strangers, warnings = flows_of_others(opened.flow, around or guard(opened), opened.configuration.flows)
     if around is None:
         catch_up_soon(opened)
-    planned = topics_as_known(opened, strangers, own, closed_too=closed_too)
-    if planned.acls:  # a fence is in the segment topic before it is among the ACLs: what was read is known then
+    planned = topics_as_known(opened, strangers, own, frozen_too=frozen_too)
+    if planned.acls:  # a block is in the mapping topic before it is among the ACLs: what was read is known then
         catch_up_soon(opened)
-        planned = replace(planned, acls=_that_stay(opened, planned, _without_fences(opened, planned)))
+        planned = replace(planned, acls=_that_stay(opened, planned, _without_blocks(opened, planned)))
     return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
@@ -156,28 +156,28 @@ def topics_as_known(
     own: Collection[str] = (),
     timeout: float = TIMEOUT,
     *,
-    closed_too: bool = False,
+    frozen_too: bool = False,
 ) -> TopicPlan:
     """The same by the ledger as it is, and the flows of other configurations that were found; ``timeout``: seconds for an
     answer. Raises what describe() raises."""
     ours = {topic for topic, _ in opened.ledger.state().known}
     beside = backfill_of(opened)
-    backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
+    backfilled = {record.remote_topic for record in beside.ledger.last_mappings().values()} if beside else set()
     planned = look(
         opened.flow,
         timeout=timeout,
         others=(*opened.configuration.enabled, *strangers),
         ours=ours,
         backfilled=backfilled - set(own),
-        closed={} if closed_too else why_closed(opened),
+        frozen={} if frozen_too else why_frozen(opened),
     )
-    return replace(planned, acls=_without_fences(opened, planned))
+    return replace(planned, acls=_without_blocks(opened, planned))
 
 
-def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
+def _without_blocks(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
     """The ACLs to copy, without what keeps writers out of the source for a migration: they still write on the target."""
-    fenced = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(Fence)}
-    return tuple(acl for acl in planned.acls if not _denies_writing(acl) or (acl.topic, acl.principal) not in fenced)
+    blocked = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(ProducerBlock)}
+    return tuple(acl for acl in planned.acls if not _denies_writing(acl) or (acl.topic, acl.principal) not in blocked)
 
 
 def _that_stay(opened: Opened, planned: TopicPlan, acls: tuple[Acl, ...]) -> tuple[Acl, ...]:
@@ -192,21 +192,21 @@ def _denies_writing(acl: Acl) -> bool:
     return (acl.permission, acl.operation) == ("DENY", "WRITE")
 
 
-def why_closed(opened: Opened) -> dict[str, str]:
-    """Return why topics of the source are closed, by topic; of "" why all others are, empty: it is open. By the ledger, which has
-    caught up."""
+def why_frozen(opened: Opened) -> dict[str, str]:
+    """Return why topics of the source are frozen, by topic; of "" why all others are, empty: it is not frozen. By the ledger,
+    which has caught up."""
     flow, ledger = opened.flow, opened.ledger
-    still = opposite_of(flow, ledger).owners().returning((Owner.RETURNING,)) if flow.returns else {}
-    return {topic: returns_no_more(flow.opposite) for topic in flow.returns.keys() - still.keys()} | {
-        topic: "" if each.owner is Owner.SOURCE else closed_topic(flow.name, topic, each.by, each.time_ms, each.reason)
+    still = reverse_ledger(flow, ledger).owners().returning((Owner.RETURNING,)) if flow.returns else {}
+    return {topic: returns_no_more(flow.reverse_name) for topic in flow.returns.keys() - still.keys()} | {
+        topic: "" if each.owner is Owner.SOURCE else frozen_topic(flow.name, topic, each.by, each.time_ms, each.reason)
         for topic, each in ledger.owners().records.items()
     }
 
 
-def without_closed(opened: Opened, planned: TopicPlan) -> TopicPlan:
-    """Return a plan that does not tell of topics that they are refused because they are closed."""
+def without_frozen(opened: Opened, planned: TopicPlan) -> TopicPlan:
+    """Return a plan that does not tell of topics that they are refused because they are frozen."""
     owners = opened.ledger.owners()
-    return replace(planned, refused=tuple(each for each in planned.refused if not owners.why_closed(each.topic)))
+    return replace(planned, refused=tuple(each for each in planned.refused if not owners.why_frozen(each.topic)))
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
@@ -243,16 +243,16 @@ def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
             journal.catch_up(patience)
         except TopicNotFound as missing:  # before a flow's first window there is nothing to read
             names = journal.topics
-            if missing.topic not in (names.segments, names.progress):
+            if missing.topic not in (names.mappings, names.progress):
                 raise
             if isinstance(missing, TopicNotDescribed):  # it is there, for others
                 return
-            if missing.topic == names.segments and opened.ledger.state().scanned:
+            if missing.topic == names.mappings and opened.ledger.state().scanned:
                 opened.ledger.forget()
 
 
 def catch_up_soon(opened: Opened) -> None:
-    """The same, but what comes after the open transaction of whoever was killed is left for now: the next claim ends it."""
+    """The same, but what comes after the open transaction of whoever was killed is left for now: the next lease ends it."""
     with suppress(LastStableOffsetStuck):
         catch_up_ledger(opened, PATIENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""``airmirror report``: a flow's report, computed from its segment topic, which is the record; the ledger is compared with it."""
+"""``airmirror report``: a flow's report, computed from its mapping topic, which is the record; the ledger is compared with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airmirror.report.document import Document, now_ms, titled
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 
-OF_SEGMENT_TOPIC = ("segments", "newest", "verified", "control")  # the ledger's tables that are read from it
+OF_MAPPING_TOPIC = ("mappings", "newest", "verified", "control")  # the ledger's tables that are read from it
 ATTEMPTS = 3  # at comparing the ledger while windows are at work
 EXPECTATIONS = (
     "Whether the gate's expectations were the same when a range was judged: those of now are listed, and the page of the "
@@ -34,7 +34,7 @@ READ_BACK = (
 
 @dataclass(eq=False)
 class NothingToReport(AirmirrorError):
-    """A flow without a segment topic: it has not run yet."""
+    """A flow without a mapping topic: it has not run yet."""
 
     flow: str
     cluster: str
@@ -77,7 +77,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
 
 @contextmanager
 def record_of(opened: Opened) -> Iterator[Opened]:
-    """The flow with a ledger of its own that was read from the segment topic just now."""
+    """The flow with a ledger of its own that was read from the mapping topic just now."""
     topics = InternalTopics.of(opened.flow.source.alias)
     with (
         TemporaryDirectory(prefix="airmirror-report-") as directory,
@@ -89,7 +89,7 @@ def record_of(opened: Opened) -> Iterator[Opened]:
         except TopicNotDescribed:
             raise
         except TopicNotFound as missing:
-            if missing.topic not in (topics.segments, topics.progress):
+            if missing.topic not in (topics.mappings, topics.progress):
                 raise
             raise NothingToReport(opened.flow.name, opened.flow.target.alias, missing.topic) from missing
         yield fresh
@@ -103,7 +103,7 @@ def _read(opened: Opened) -> None:
 def _compare_ledger(opened: Opened, record: FlowLedger) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The ledger compared with the topic, table by table; both are read up to one end."""
     if not opened.ledger.state().scanned:
-        return [], ("Whether the ledger and the segment topic differ: the ledger had nothing of this flow.",)
+        return [], ("Whether the ledger and the mapping topic differ: the ledger had nothing of this flow.",)
     for _ in range(ATTEMPTS):
         catch_up_ledger(opened)
         _read(replace(opened, ledger=record))
@@ -111,9 +111,9 @@ def _compare_ledger(opened: Opened, record: FlowLedger) -> tuple[list[dict[str, 
         if theirs["scanned"] == ours["scanned"]:
             break
     else:
-        return [], ("Whether the ledger and the segment topic differ: windows wrote on while both were read.",)
+        return [], ("Whether the ledger and the mapping topic differ: windows wrote on while both were read.",)
     rows = []
-    for name in OF_SEGMENT_TOPIC:
+    for name in OF_MAPPING_TOPIC:
         mirrored, kept = set(theirs[name]), set(ours[name])
         differ = max(len(mirrored - kept), len(kept - mirrored))
         rows.append(
@@ -165,7 +165,7 @@ def _report(
     }
     if to_copy:
         numbers["offsets left to copy now"] = sum(to_copy)
-    more = [f"The ledger differs from the segment topic in {differ} rows; the topic counts."] if differ else []
+    more = [f"The ledger differs from the mapping topic in {differ} rows; the topic counts."] if differ else []
     if taken_over:
         more.append(
             f"{taken_over:,} records were copied by another tool before the flow began: they were not compared."

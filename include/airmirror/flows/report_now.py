@@ -108,7 +108,7 @@ def versions(record: Opened, here: Now, there: Now) -> list[dict[str, Any]]:
     digest = hashlib.sha256(canonical(rows)).hexdigest()
     return [
         {"name": "Airmirror", "value": __version__},
-        {"name": "format of the segment topic", "value": "1"},
+        {"name": "format of the mapping topic", "value": "1"},
         {"name": "window.verify", "value": record.flow.window.verify},
         {"name": "SHA-256 of the configuration, secrets masked", "value": digest},
         *(

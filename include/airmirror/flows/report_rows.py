@@ -1,4 +1,4 @@
-"""Rows of a flow's report, each from records of its segment topic alone."""
+"""Rows of a flow's report, each from records of its mapping topic alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.coverage import account_error, is_declared, is_taken_over, uncovered
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 MOST_POINTS = 120  # of a curve
 COUNTS = ("copied", "control", "aborted", "holes", "lost")
@@ -31,13 +31,13 @@ class Span:
 
 @dataclass(frozen=True)
 class StatedRange:
-    """The segment topic's records of one partition of one source topic: ``chosen`` are those of the time asked for.
+    """The mapping topic's records of one partition of one source topic: ``chosen`` are those of the time asked for.
 
     ``verified``: the source offset after the last that the gate has let pass (0: none), ``by`` whose gate, ``at_ms`` when.
     """
 
     key: TopicPartition
-    chosen: tuple[SegmentRecord, ...]
+    chosen: tuple[MappingRecord, ...]
     wrong: tuple[str, ...]
     is_newest: bool
     verified: int
@@ -89,7 +89,7 @@ class StatedRange:
             "verified_to": self.verified,
             "verified_by": self.by,
             "verified_ms": self.at_ms,
-            "segment_records": len(self.chosen),
+            "mapping_records": len(self.chosen),
             "sha256": digest(self.chosen),
             "source_topic_id": str(last.source_topic_id),
             "target_topic_id": str(last.target_topic_id),
@@ -100,10 +100,10 @@ class StatedRange:
 
 def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
     """Every partition, and every topic of that name, of which something was committed in the time."""
-    verified, holds, newest = ledger.verified(), ledger.holds(), ledger.last_segments()
+    verified, holds, newest = ledger.verified(), ledger.holds(), ledger.last_mappings()
     found = []
     for key, last in sorted(newest.items()):
-        records = sorted(ledger.segments(*key), key=lambda each: (str(each.source_topic_id), each.source_start))
+        records = sorted(ledger.mappings(*key), key=lambda each: (str(each.source_topic_id), each.source_start))
         for topic_id, of_topic in groupby(records, key=lambda each: each.source_topic_id):
             whole = list(of_topic)
             chosen = tuple(each for each in whole if span.holds(each.time_ms))
@@ -129,10 +129,10 @@ def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
     return found
 
 
-def _wrong(source: str, chosen: Sequence[SegmentRecord], gaps: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    """Return the errors in segment records, and the offsets that none covers."""
+def _wrong(source: str, chosen: Sequence[MappingRecord], gaps: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the errors in mapping records, and the offsets that none covers."""
     errors = (account_error(source, [each], compacted=True, start=None) for each in chosen)
-    missing = (f"no segment record covers the offsets {first} to {end - 1}" for first, end in gaps)
+    missing = (f"no mapping record covers the offsets {first} to {end - 1}" for first, end in gaps)
     return (*missing, *(str(error) for error in errors if error is not None))
 
 
@@ -147,8 +147,8 @@ def ranges(found: Iterable[tuple[int, int]]) -> list[list[int]]:
     return joined
 
 
-def digest(records: Iterable[SegmentRecord]) -> str:
-    """SHA-256 over segment records as the topic has them: of each the key and the value, either after its size (INT32)."""
+def digest(records: Iterable[MappingRecord]) -> str:
+    """SHA-256 over mapping records as the topic has them: of each the key and the value, either after its size (INT32)."""
     found = hashlib.sha256()
     for record in records:
         for part in (record.encode_key(), record.encode_value()):
@@ -158,7 +158,7 @@ def digest(records: Iterable[SegmentRecord]) -> str:
 
 def windows(found: Iterable[StatedRange]) -> list[dict[str, Any]]:
     """Return the commits of each window, the first first."""
-    of_window: dict[str, list[SegmentRecord]] = {}
+    of_window: dict[str, list[MappingRecord]] = {}
     for each in found:
         for record in each.chosen:
             of_window.setdefault(record.window, []).append(record)

@@ -1,4 +1,4 @@
-"""Checking a flow's report against its clusters: its digests against the segment topic, and some records on both clusters."""
+"""Checking a flow's report against its clusters: its digests against the mapping topic, and some records on both clusters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airmirror.flows.report_rows import digest
 from airmirror.windows.compare import check, look_at_logs
 from airmirror.windows.coverage import is_declared, is_taken_over, uncovered
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
-MOST = 20  # segment records whose records are read again
+MOST = 20  # mapping records whose records are read again
 
 
 @dataclass(frozen=True)
-class Spotted:
+class SpotCheck:
     """Counts of partitions whose digests agree, and of records that are equal now; what is wrong, and what can't be known."""
 
     partitions: int
@@ -28,35 +28,35 @@ class Spotted:
     notes: tuple[str, ...]
 
 
-def spot_check(opened: Opened, content: Mapping[str, Any], seed: str) -> Spotted:
+def spot_check(opened: Opened, content: Mapping[str, Any], seed: str) -> SpotCheck:
     """Check a flow's report; ``seed`` chooses what is read again. A cluster's error is raised, what differs is in the answer."""
-    wrong, notes, agreeing = list[str](), list[str](), list[SegmentRecord]()
+    wrong, notes, agreeing = list[str](), list[str](), list[MappingRecord]()
     partitions = 0
     with record_of(opened) as record:
         try:
             rows = [_row(each) for each in content["sections"]["partitions"]]
         except (LookupError, TypeError, ValueError, AttributeError):
-            return Spotted(0, 0, ("its partitions make no sense: no report of Airmirror has such",), ())
+            return SpotCheck(0, 0, ("its partitions make no sense: no report of Airmirror has such",), ())
         for topic, partition, topic_id, ranges, sha256 in rows:
             where = f"{topic}-{partition}"
             of_topic = [
-                each for each in record.ledger.segments(topic, partition) if str(each.source_topic_id) == topic_id
+                each for each in record.ledger.mappings(topic, partition) if str(each.source_topic_id) == topic_id
             ]
             its = sorted((each for each in of_topic if _is_within(each, ranges)), key=lambda each: each.source_start)
             if any(True for first, end in ranges for _ in uncovered(its, first, end)):
                 notes.append(
-                    f"{where}: the segment topic does not have all of it any more: retention.days may have pruned it"
+                    f"{where}: the mapping topic does not have all of it any more: retention.days may have pruned it"
                 )
             elif digest(its) != sha256:
                 wrong.append(
-                    f"{where}: the segment topic has other records: their SHA-256 is {digest(its)}, not {sha256}"
+                    f"{where}: the mapping topic has other records: their SHA-256 is {digest(its)}, not {sha256}"
                 )
             else:
                 partitions += 1
                 agreeing += [each for each in its if each.copied and not (is_taken_over(each) or is_declared(each))]
     chosen = random.Random(seed).sample(agreeing, min(MOST, len(agreeing)))
     records, differ, gone = _compared(opened, chosen)
-    return Spotted(partitions, records, (*wrong, *differ), (*notes, *gone))
+    return SpotCheck(partitions, records, (*wrong, *differ), (*notes, *gone))
 
 
 def _row(plain: Mapping[str, Any]) -> tuple[str, int, str, list[tuple[int, int]], str]:
@@ -64,12 +64,12 @@ def _row(plain: Mapping[str, Any]) -> tuple[str, int, str, list[tuple[int, int]]
     return str(plain["topic"]), int(plain["partition"]), str(plain["source_topic_id"]), ranges, str(plain["sha256"])
 
 
-def _is_within(record: SegmentRecord, ranges: Sequence[tuple[int, int]]) -> bool:
+def _is_within(record: MappingRecord, ranges: Sequence[tuple[int, int]]) -> bool:
     return any(first <= record.source_start and record.source_end <= end for first, end in ranges)
 
 
-def _compared(opened: Opened, chosen: Sequence[SegmentRecord]) -> tuple[int, list[str], list[str]]:
-    """Records that are equal now on both clusters, those segment records that differ, and those that are gone in part."""
+def _compared(opened: Opened, chosen: Sequence[MappingRecord]) -> tuple[int, list[str], list[str]]:
+    """Records that are equal now on both clusters, those mapping records that differ, and those that are gone in part."""
     records, wrong, notes = 0, list[str](), list[str]()
     with Mirror.open(opened.flow, opened.ledger, "report") as mirror:
         logs = look_at_logs(mirror, chosen)

@@ -19,13 +19,13 @@ from airmirror.slot.errors import end_return
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
-from airmirror.windows.errors import closed_topic
-from airmirror.windows.fence import GrantedClaim, claimed, fence
+from airmirror.windows.errors import frozen_topic
+from airmirror.windows.fence import GrantedLease, fence, leased
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
-from airmirror.wire.segments import FlowIdentity, ResetRecord
+from airmirror.wire.mappings import FlowIdentity, ResetRecord
 
 Tell = Callable[[str], None]
 
@@ -82,13 +82,13 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
 
 
 def carry_out(opened: Opened, order: ResetOrder, tell: Tell = lambda phase: None) -> list[Reset]:
-    """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
+    """Do it, under the flow's lease: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
-    with _claim(opened, tell, order.name or "reset") as (mirror, granted):
+    with _lease(opened, tell, order.name or "reset") as (mirror, granted):
         granted.check_open()
         for topic in order.topics:
-            if closure := granted.owners.why_closed(topic):
-                reason = closed_topic(opened.flow.name, topic, closure.by, closure.time_ms, closure.reason)
+            if freeze := granted.owners.why_frozen(topic):
+                reason = frozen_topic(opened.flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
                 raise ResetNotPossible(topic, order.choice, reason)
         _check_returns(opened, order)
         if _was_done(opened, order, granted.check, tell):
@@ -150,8 +150,8 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
     before = replace(
         flow, source=replace(flow.source, alias=theirs.source), target=replace(flow.target, alias=theirs.target)
     )
-    with _claim(opened, tell) as (mirror, granted):
-        fence(before, mirror.target, granted.claim.slots)
+    with _lease(opened, tell) as (mirror, granted):
+        fence(before, mirror.target, granted.lease.slots)
         ours = identity(flow, around)
         problem = f"written by {theirs.name} ({theirs.source_cluster_id} -> {theirs.target_cluster_id})"
         decision = ResetRecord(
@@ -163,7 +163,7 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
             lost_first=-1,
             lost_end=-1,
             start=-1,
-            window=granted.claim.window,
+            window=granted.lease.window,
             by=by,
             reason=reason,
         )
@@ -191,7 +191,7 @@ def _was_done(opened: Opened, order: ResetOrder, held: Callable[[], None], tell:
         for reset in opened.ledger.resets()
         if reset.window.rpartition("-")[0] == order.name and reset.topic in order.topics
     }
-    last = {key: record for key, record in opened.ledger.last_segments().items() if key in done}
+    last = {key: record for key, record in opened.ledger.last_mappings().items() if key in done}
     starts = {
         TopicPartition(*key): (record.source_start, record.target_start)
         for key, record in last.items()
@@ -237,7 +237,7 @@ def _losses(
 def _remote_topics(opened: Opened, order: ResetOrder) -> dict[str, str]:
     """The remote topic of each topic: where it was replicated to, or where it would be; or new ones, if that is the choice."""
     flow = opened.flow
-    known = {topic: record.remote_topic for (topic, _), record in opened.ledger.last_segments().items()}
+    known = {topic: record.remote_topic for (topic, _), record in opened.ledger.last_mappings().items()}
     known |= select(flow, order.topics)
     for topic in order.topics:
         if topic not in known:
@@ -267,12 +267,12 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
 
 
 @contextmanager
-def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mirror, GrantedClaim]]:
-    """The flow's claim, its slots fenced and its index brought up to date."""
+def _lease(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mirror, GrantedLease]]:
+    """The flow's lease, its slots fenced and its index brought up to date."""
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.source.refresh([])
-        with claimed(mirror, f"{name}-{uuid.uuid4().hex[:12]}", slots=1) as granted:
+        with leased(mirror, f"{name}-{uuid.uuid4().hex[:12]}", slots=1) as granted:
             tell("fencing what earlier windows may have left")
-            fence(mirror.flow, mirror.target, granted.claim.slots)
+            fence(mirror.flow, mirror.target, granted.lease.slots)
             mirror.catch_up()
             yield mirror, granted

@@ -10,18 +10,18 @@ from typing import Any
 from airmirror.errors import AirmirrorError
 from airmirror.flows import measure as measured
 from airmirror.flows.holds import sorted_holds
-from airmirror.flows.prepare import Opened, catch_up_soon, dry_run, why_closed, without_closed
+from airmirror.flows.prepare import Opened, catch_up_soon, dry_run, why_frozen, without_frozen
 from airmirror.ledger import Failure, FlowLedger, WindowEnd, WindowRow
 from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.latency import Latency, measure
 from airmirror.topics.remote import RefusedTopic
 from airmirror.windows.plan import Planned
-from airmirror.wire.segments import GATE, Hold
+from airmirror.wire.mappings import GATE, Hold
 
 
 @dataclass(frozen=True)
 class LastWindow:
-    """A window that did something, or tried to: what it committed (the segment topic knows), and how it ended.
+    """A window that did something, or tried to: what it committed (the mapping topic knows), and how it ended.
 
     ``failed``: partitions that were not replicated; None: not known, because the ledger was made again since. ``error``: what
     ended the whole window, else empty. Times in epoch milliseconds.
@@ -66,7 +66,7 @@ class FlowStatus:
     partitions: int
     lag: int
     behind: int  # partitions with something to copy
-    unverified: int  # segment records that no gate has judged
+    unverified: int  # mapping records that no gate has judged
     held: dict[str, str]  # partition -> reason
     errors: dict[str, str]
     windows: list[LastWindow]
@@ -74,7 +74,7 @@ class FlowStatus:
     latency: list[Latency]
     resets: list[str]  # what was decided with `airmirror reset`: when, who, why
     holds: list[Hold]
-    closed: dict[str, str]  # topic ("": the whole flow) -> by whom, when, why, and the way out
+    frozen: dict[str, str]  # topic ("": the whole flow) -> by whom, when, why, and the way out
     throttle: Throttle
     refused: list[str]  # topics that can't be replicated, and why
     warnings: list[str]
@@ -94,7 +94,7 @@ def flow_status(opened: Opened) -> FlowStatus:
         if not error.transient or not opened.ledger.state().known:
             raise
         return _as_last_seen(opened, error)
-    topics, ledger = without_closed(opened, topics), opened.ledger
+    topics, ledger = without_frozen(opened, topics), opened.ledger
     holds, failing = sorted_holds(ledger), still_failing(ledger)
     return FlowStatus(
         topics=len(topics.topics),
@@ -144,7 +144,7 @@ def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[st
         "failing": failing,
         "resets": [str(record) for record in ledger.resets()],
         "holds": holds,
-        "closed": {topic: why for topic, why in why_closed(opened).items() if why},
+        "frozen": {topic: why for topic, why in why_frozen(opened).items() if why},
         "throttle": throttle_of(opened),
     }
 
@@ -167,12 +167,12 @@ def needs_somebody(
 
 def still_failing(ledger: FlowLedger) -> list[Failing]:
     """Return what failed in the last windows that tried it, less what is held since."""
-    committed = {key: last.time_ms for key, last in ledger.last_segments().items()}
+    committed = {key: last.time_ms for key, last in ledger.last_mappings().items()}
     return [Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure)) for failure in failing_now(ledger)]
 
 
 def failing_now(ledger: FlowLedger) -> list[Failure]:
-    """Return the same without the time of the last commit, for which each partition's newest segment is read."""
+    """Return the same without the time of the last commit, for which each partition's newest mapping is read."""
     return without_held(ledger.failures(), ledger.holds())
 
 

@@ -1,6 +1,6 @@
 """``airmirror verify``: both logs are read again, and every record that both still hold is compared.
 
-What no segment record covers is looked at too: records on the target that the flow did not write, and source offsets that
+What no mapping record covers is looked at too: records on the target that the flow did not write, and source offsets that
 progress has passed although nothing tells what became of them.
 """
 
@@ -20,7 +20,7 @@ from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
 from airmirror.windows.errors import Unaccounted
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
     with Mirror.open(flow, ledger, "verify") as mirror:
-        ends = _stable_ends(mirror.target, ledger.last_segments().values())
+        ends = _stable_ends(mirror.target, ledger.last_mappings().values())
         catch_up_ledger(opened)  # all that lies below the ends is known now
-        newest = {TopicPartition(*key): record for key, record in ledger.last_segments().items()}
+        newest = {TopicPartition(*key): record for key, record in ledger.last_mappings().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
         logs = look_at_logs(mirror, list(chosen.values()))
         progress = ledger.progress()
@@ -71,24 +71,24 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
             resets.get(reset.key, set()).update((reset.lost_first, reset.start))
         rows = []
         for key, last in chosen.items():
-            segments = list(ledger.segments(*key, last.source_topic_id))
+            mappings = list(ledger.mappings(*key, last.source_topic_id))
             end = ends.get(last.remote, last.target_end)
             rows.append(
                 _compared(
-                    logs=logs, segments=segments, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
+                    logs=logs, mappings=mappings, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
                 )
             )
     return rows
 
 
-def _stable_ends(target: Routes, records: Iterable[SegmentRecord]) -> dict[TopicPartition, int]:
+def _stable_ends(target: Routes, records: Iterable[MappingRecord]) -> dict[TopicPartition, int]:
     remote = {record.remote for record in records}
     target.refresh({key.topic for key in remote})
     return offsets_with_patience(target, remote, LATEST, read_committed=True)
 
 
 def _compared(
-    logs: Logs, segments: Sequence[SegmentRecord], last: SegmentRecord, progress: int, end: int, resets: Collection[int]
+    logs: Logs, mappings: Sequence[MappingRecord], last: MappingRecord, progress: int, end: int, resets: Collection[int]
 ) -> ComparedPartition:
     """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to resume, so that
     what the target holds before is accepted."""
@@ -99,44 +99,44 @@ def _compared(
         of_flow(recreated, logs.flow)
         return ComparedPartition(*key, last.remote_topic, records=0, expired=0, lost=0, errors=(recreated,))
     records = expired = 0
-    start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
-    gaps = uncovered(segments, start, max(last.source_end, progress + 1))
+    start = max([logs.starts[key][0], *(mapping.source_start for mapping in mappings[:1])])
+    gaps = uncovered(mappings, start, max(last.source_end, progress + 1))
     errors: list[AirmirrorError | None] = [
         Unaccounted(alias, *key, first, stop - 1, NOT_COVERED) for first, stop in gaps
     ]
-    before: SegmentRecord | None = None
+    before: MappingRecord | None = None
     accepted = False
-    for segment in segments:
-        if segment.target_end > end:  # it was committed since the end was asked for, or the log was cut
+    for mapping in mappings:
+        if mapping.target_end > end:  # it was committed since the end was asked for, or the log was cut
             remote = last.remote
             now_end = _stable_ends(logs.target, [last])[remote]
-            if segment.target_end > now_end:
+            if mapping.target_end > now_end:
                 errors.append(
-                    TargetTruncated(alias, *key, logs.target.alias, last.remote_topic, segment.target_end, now_end)
+                    TargetTruncated(alias, *key, logs.target.alias, last.remote_topic, mapping.target_end, now_end)
                 )
             break
-        accepted = accepted or segment.source_start in resets or is_declared(segment)
+        accepted = accepted or mapping.source_start in resets or is_declared(mapping)
         after = before.target_end if before is not None and not accepted else None
-        found = compare(logs, segment, after=after)
+        found = compare(logs, mapping, after=after)
         records, expired = records + found.records, expired + found.gone
-        errors += [account_error(alias, [segment], compacted=True, start=None), found.error]
+        errors += [account_error(alias, [mapping], compacted=True, start=None), found.error]
         if found.error is not None:
             break
-        if segment.copied or segment.source_start in resets or (before is None and segment.target_end):
-            before = segment
+        if mapping.copied or mapping.source_start in resets or (before is None and mapping.target_end):
+            before = mapping
         # What was lost, or what another writer left before a take-over, may lie up to the next record that has records.
-        accepted = is_taken_over(segment) or ((accepted or is_declared(segment)) and not segment.copied)
+        accepted = is_taken_over(mapping) or ((accepted or is_declared(mapping)) and not mapping.copied)
     else:
         if before is not None and not logs.flow.is_aggregate:
             errors.append(_foreign(logs, before, end))
-    lost = sum(segment.lost for segment in segments)
+    lost = sum(mapping.lost for mapping in mappings)
     named = tuple(error for error in (of_flow(each, logs.flow) for each in errors) if error is not None)
     return ComparedPartition(
         *key, remote_topic=last.remote_topic, records=records, expired=expired, lost=lost, errors=named
     )
 
 
-def _foreign(logs: Logs, last: SegmentRecord, end: int) -> AirmirrorError | None:
+def _foreign(logs: Logs, last: MappingRecord, end: int) -> AirmirrorError | None:
     """Records on the target after the flow's last one."""
     remote = last.remote
     batches = [

@@ -24,8 +24,8 @@ from airmirror.ledger.state import State
 from airmirror.ledger.tables import KEPT, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
 from airmirror.wire.owners import Owners, Ownership
-from airmirror.wire.segments import Claim, Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, Verified
 
 Ends = Mapping[int, int]  # offsets by partition
 Load = Callable[[Connection, str, str, Sequence[Entry]], int]
@@ -68,43 +68,43 @@ class FlowLedger:
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
         with self._reading() as connection:
-            segments, (own, others) = self._segments(connection), queries.progress_of(connection, self.flow)
+            mappings, (own, others) = self._mappings(connection), queries.progress_of(connection, self.flow)
             return State(
-                segments=segments,
-                progress={key: offset for key, offset in others.items() if key not in segments} | own,
+                mappings=mappings,
+                progress={key: offset for key, offset in others.items() if key not in mappings} | own,
                 verified=self._verified(connection),
                 holds=queries.holds_of(connection, self.flow),
-                forgotten=scanning.forgotten(queries.records_of(connection, self.flow, ResetRecord), segments),
+                forgotten=scanning.forgotten(queries.records_of(connection, self.flow, ResetRecord), mappings),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
-    def load_segments(
+    def load_mappings(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
     ) -> None:
-        """Take in records of the segment topic, in log order; malformed ones are counted and logged.
+        """Take in records of the mapping topic, in log order; malformed ones are counted and logged.
 
         ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
         loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
         """
-        self._load("segments", loading.load_segments, topic, topic_id, entries, at=at, since=since)
+        self._load("mappings", loading.load_mappings, topic, topic_id, entries, at=at, since=since)
 
     def load_progress(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None, *, cluster: str
     ) -> None:
-        """Take in records of ``mm2-offsets`` of a source cluster, like ``load_segments``."""
+        """Take in records of ``mm2-offsets`` of a source cluster, like ``load_mappings``."""
         load = partial(loading.load_progress, cluster=cluster)
         self._load("progress", load, topic, topic_id, entries, at=at, since=since)
 
     def load_checkpoints(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
     ) -> None:
-        """Take in records of the checkpoints topic, like ``load_segments``."""
+        """Take in records of the checkpoints topic, like ``load_mappings``."""
         self._load("checkpoints", loading.load_checkpoints, topic, topic_id, entries, at=at, since=since)
 
     def load_offset_syncs(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
     ) -> None:
-        """Take in records of the offset-syncs topic, like ``load_segments``."""
+        """Take in records of the offset-syncs topic, like ``load_mappings``."""
         self._load("offset_syncs", loading.load_offset_syncs, topic, topic_id, entries, at=at, since=since)
 
     def progress(self) -> dict[tuple[str, int], int]:
@@ -113,11 +113,11 @@ class FlowLedger:
             own, others = queries.progress_of(connection, self.flow)
         return others | own
 
-    def claims(self) -> list[tuple[int, int, Claim]]:
-        """(offset, append time, claim) in log order."""
+    def leases(self) -> list[tuple[int, int, Lease]]:
+        """(offset, append time, lease) in log order."""
         with self._reading() as connection:
-            rows = queries.control_of(connection, self.flow, Claim.kind)
-        return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Claim)]
+            rows = queries.control_of(connection, self.flow, Lease.kind)
+        return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Lease)]
 
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
@@ -129,7 +129,7 @@ class FlowLedger:
         return self._ask(queries.holds_of)
 
     def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
-        """Return the records of a kind that only the segment topic has, after an offset of it, in log order."""
+        """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
         with self._reading() as connection:
             return queries.records_of(connection, self.flow, kind, after)
 
@@ -148,30 +148,30 @@ class FlowLedger:
     def remote_topics(self) -> dict[str, str]:
         """Return the remote topics that an operator has chosen instead of the policy's, by source topic."""
         renamed = scanning.renamed(self.resets())
-        last = self.last_segments() if renamed else {}
+        last = self.last_mappings() if renamed else {}
         return {topic: record.remote_topic for (topic, _), record in last.items() if topic in renamed}
 
     def identity(self) -> FlowIdentity | None:
         found = self.of_kind(FlowIdentity)
         return found[-1] if found else None
 
-    def last_segments(self) -> dict[tuple[str, int], SegmentRecord]:
-        """The newest segment record, by topic and partition: that of the largest source end."""
+    def last_mappings(self) -> dict[tuple[str, int], MappingRecord]:
+        """The newest mapping record, by topic and partition: that of the largest source end."""
         with self._reading() as connection:
-            return self._segments(connection)
+            return self._mappings(connection)
 
-    def segments(
+    def mappings(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
-    ) -> Iterator[SegmentRecord]:
-        """Segment records that overlap source offsets ``[start, end)``, by source offset."""
-        return self._ask(queries.segments_of, (topic, partition, source_topic_id), start, end)
+    ) -> Iterator[MappingRecord]:
+        """Mapping records that overlap source offsets ``[start, end)``, by source offset."""
+        return self._ask(queries.mappings_of, (topic, partition, source_topic_id), start, end)
 
-    def unverified(self) -> list[SegmentRecord]:
-        """Segment records past their partition's verified offset, by topic, partition and source offset."""
+    def unverified(self) -> list[MappingRecord]:
+        """Mapping records past their partition's verified offset, by topic, partition and source offset."""
         return self._ask(queries.unverified)
 
-    def of_window(self, window: str, after: int = -1) -> Iterator[SegmentRecord]:
-        """The segment records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
+    def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
+        """The mapping records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
         with self._reading() as connection:
             yield from queries.of_window(connection, self.flow, window, after)
 
@@ -180,7 +180,7 @@ class FlowLedger:
         return self._ask(queries.windows, limit)
 
     def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
-        """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
+        """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
 
         Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
         ``kept``: topics of which all are.
@@ -237,25 +237,25 @@ class FlowLedger:
         """Return the ends of the last windows that did something, by window."""
         return self._ask(outcomes.ends_of)
 
-    def beside(self, flow: str) -> FlowLedger:
+    def other(self, flow: str) -> FlowLedger:
         """Another flow's part of the same ledger."""
         return FlowLedger(self._engine, flow)
 
-    def first_segments(self, partitions: Sequence[groups.Partition]) -> list[SegmentRecord]:
-        """The first segment record of each partition (topic, partition, source topic id)."""
-        return self._ask(groups.first_segments, partitions)
+    def first_mappings(self, partitions: Sequence[groups.Partition]) -> list[MappingRecord]:
+        """The first mapping record of each partition (topic, partition, source topic id)."""
+        return self._ask(groups.first_mappings, partitions)
 
-    def segments_at(
+    def mappings_at(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[SegmentRecord]:
-        """For each position of a partition the first segment record with a copied record at or after it."""
-        return self._ask(groups.segments_at, positions, side)
+    ) -> list[MappingRecord]:
+        """For each position of a partition the first mapping record with a copied record at or after it."""
+        return self._ask(groups.mappings_at, positions, side)
 
-    def segments_around(
+    def mappings_around(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[SegmentRecord]:
-        """Return, by source offset, all segment records from the last copied record before each position to the next one."""
-        return self._ask(groups.segments_around, positions, side)
+    ) -> list[MappingRecord]:
+        """Return, by source offset, all mapping records from the last copied record before each position to the next one."""
+        return self._ask(groups.mappings_around, positions, side)
 
     def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
         """The last checkpoint by group, the target's topic, and partition."""
@@ -270,11 +270,11 @@ class FlowLedger:
         return self._ask(groups.all_offset_syncs)
 
     def group_offsets(self) -> list[GroupOffset]:
-        """Return the rows of the last round of sync_group_offsets, by group, topic and partition."""
+        """Return the rows of the last run of sync_group_offsets, by group, topic and partition."""
         return self._ask(groups.all_group_offsets)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
-        """Replace the last round's rows with those of a new round."""
+        """Replace the last run's rows with those of a new one."""
         self._do(groups.replace_group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
@@ -286,13 +286,13 @@ class FlowLedger:
         with self._reading() as connection:
             return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 
-    def last_round(self, task: str) -> int | None:
+    def last_begun(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
-        return self._ask(groups.last_round, task)
+        return self._ask(groups.last_begun, task)
 
-    def note_round(self, task: str, time_ms: int | None = None) -> None:
+    def note_begun(self, task: str, time_ms: int | None = None) -> None:
         """Note that a task with its own interval is done, which it began at ``time_ms`` (epoch milliseconds), or now."""
-        self._do(groups.note_round, task, int(time.time() * 1000) if time_ms is None else time_ms)
+        self._do(groups.note_begun, task, int(time.time() * 1000) if time_ms is None else time_ms)
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
@@ -322,9 +322,9 @@ class FlowLedger:
                 connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
         return True
 
-    def _segments(self, connection: Connection) -> dict[tuple[str, int], SegmentRecord]:
+    def _mappings(self, connection: Connection) -> dict[tuple[str, int], MappingRecord]:
         found = self._newest(connection, newest).items()
-        return {key: record for key, record in found if isinstance(record, SegmentRecord)}
+        return {key: record for key, record in found if isinstance(record, MappingRecord)}
 
     def _verified(self, connection: Connection) -> dict[tuple[str, int], Verified]:
         records = self._newest(connection, verified)

@@ -1,4 +1,4 @@
-"""The ledger's part for consumer groups: segments by position, checkpoints, and what became of each group."""
+"""The ledger's part for consumer groups: mappings by position, checkpoints, and what became of each group."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
-from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, offset_syncs, rounds, segments
+from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.segments import SegmentRecord, decode
+from airmirror.wire.mappings import MappingRecord, decode
 
 AT_ONCE = 2_000  # rows of values in one query
 LONGEST_GROUP = 512  # characters
@@ -24,7 +24,7 @@ Position = tuple[str, int, UUID, int]  # and an offset in it
 
 @dataclass(frozen=True)
 class GroupOffset:
-    """A group's position in a source partition in one round, and the outcome; ``reason`` is empty if the group was moved.
+    """A group's position in a source partition in one run, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
     ``position``, ``on_target`` the group's position on the target. Times in epoch milliseconds.
@@ -78,16 +78,16 @@ def unfit_name(group: str) -> str:
     return f"its name is longer than {LONGEST_GROUP} characters" if len(group) > LONGEST_GROUP else ""
 
 
-def first_segments(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[SegmentRecord]:
-    """The first segment record of each partition."""
+def first_mappings(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[MappingRecord]:
+    """The first mapping record of each partition."""
     rows = [(*partition, 0) for partition in partitions]
-    return list(_found(connection, flow, rows, lambda table, _at: sql.true(), segments.c.source_start))
+    return list(_found(connection, flow, rows, lambda table, _at: sql.true(), mappings.c.source_start))
 
 
-def segments_at(
+def mappings_at(
     connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
-) -> list[SegmentRecord]:
-    """For each position of a partition the first segment record with a copied record at or after it, each record once."""
+) -> list[MappingRecord]:
+    """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
     column = "copied_end" if side == "source" else "target_end"
     return list(
         _found(
@@ -95,22 +95,22 @@ def segments_at(
             flow,
             positions,
             lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)),
-            segments.c[column],
+            mappings.c[column],
         )
     )
 
 
-def segments_around(
+def mappings_around(
     connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
-) -> list[SegmentRecord]:
-    """All segment records from the last with a copied record before each position to the first with one at or after it.
+) -> list[MappingRecord]:
+    """All mapping records from the last with a copied record before each position to the first with one at or after it.
 
     Each once, by topic, partition and source offset; from the first or to the last one where there is none.
     """
     column = "copied_end" if side == "source" else "target_end"
-    found: dict[bytes, SegmentRecord] = {}
+    found: dict[bytes, MappingRecord] = {}
     for part in _parts(positions):
-        other = segments.alias()
+        other = mappings.alias()
         end = other.c[column]
         copied = sql.select(other.c.source_start).where(
             other.c.flow == flow,
@@ -119,20 +119,20 @@ def segments_around(
         )
         before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
         after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = sql.select(segments.c.key, segments.c.value).select_from(
+        query = sql.select(mappings.c.key, mappings.c.value).select_from(
             part.join(
-                segments,
+                mappings,
                 sql.and_(
-                    segments.c.flow == flow,
-                    *(segments.c[name] == part.c[name] for name in _PARTITION),
-                    segments.c.source_start >= sql.func.coalesce(before, 0),
-                    segments.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
+                    mappings.c.flow == flow,
+                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
+                    mappings.c.source_start >= sql.func.coalesce(before, 0),
+                    mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
                 ),
             )
         )
         for key, value in connection.execute(query):
             if bytes(key) not in found:
-                found[bytes(key)] = _segment(key, value)
+                found[bytes(key)] = _mapping(key, value)
     return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
 
 
@@ -178,7 +178,7 @@ def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[Grou
 
 
 def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
-    """Return the rows of the last round, by group, topic and partition."""
+    """Return the rows of the last run, by group, topic and partition."""
     return _of_flow(connection, flow, group_offsets, GroupOffset)
 
 
@@ -215,12 +215,14 @@ def read_again(connection: Connection) -> list[ReadAgain]:
     return [ReadAgain(flow, group, int(records), ms) for flow, group, records, ms in rows]
 
 
-def note_round(connection: Connection, flow: str, task: str, time_ms: int) -> None:
-    upsert(connection, rounds, [{"flow": flow, "task": task, "time_ms": time_ms}])
+def note_begun(connection: Connection, flow: str, task: str, time_ms: int) -> None:
+    upsert(connection, post_window_tasks, [{"flow": flow, "task": task, "time_ms": time_ms}])
 
 
-def last_round(connection: Connection, flow: str, task: str) -> int | None:
-    query = sql.select(rounds.c.time_ms).where(rounds.c.flow == flow, rounds.c.task == task)
+def last_begun(connection: Connection, flow: str, task: str) -> int | None:
+    query = sql.select(post_window_tasks.c.time_ms).where(
+        post_window_tasks.c.flow == flow, post_window_tasks.c.task == task
+    )
     found: int | None = connection.scalar(query)
     return found
 
@@ -251,33 +253,33 @@ _PARTITION = ("topic", "partition", "source_topic_id")
 
 def _found(
     connection: Connection, flow: str, positions: Sequence[Position], wanted: Callable[[Any, Any], Any], order: Any
-) -> Iterator[SegmentRecord]:
+) -> Iterator[MappingRecord]:
     """One query for many positions: the first record that each one wants, in the order of a column of an index."""
     seen: set[bytes] = set()
-    other = segments.alias()
+    other = mappings.alias()
     for part in _parts(positions):
         same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
         first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
         start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        query = sql.select(segments.c.key, segments.c.value).select_from(
+        query = sql.select(mappings.c.key, mappings.c.value).select_from(
             part.join(
-                segments,
+                mappings,
                 sql.and_(
-                    segments.c.flow == flow,
-                    *(segments.c[name] == part.c[name] for name in _PARTITION),
-                    segments.c.source_start == start,
+                    mappings.c.flow == flow,
+                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
+                    mappings.c.source_start == start,
                 ),
             )
         )
         for key, value in connection.execute(query):
             if bytes(key) not in seen:
                 seen.add(bytes(key))
-                yield _segment(key, value)
+                yield _mapping(key, value)
 
 
-def _segment(key: Any, value: Any) -> SegmentRecord:
+def _mapping(key: Any, value: Any) -> MappingRecord:
     record = decode(bytes(key), bytes(value))
-    assert isinstance(record, SegmentRecord)
+    assert isinstance(record, MappingRecord)
     return record
 
 

@@ -13,11 +13,11 @@ from airmirror.ledger.groups import CheckpointPlace, GroupLag, ReadAgain
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 from airmirror.ledger.tables import control
-from airmirror.wire.segments import Decision, Hold
+from airmirror.wire.mappings import Decision, Hold
 
 
 class Ledger:
-    """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind; a context manager that closes it.
+    """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind; a context manager that freezes it.
 
     Raises LedgerUrlInvalid, LedgerUnavailable, LedgerOfOtherVersion.
     """
@@ -64,7 +64,7 @@ class Ledger:
             return groups.group_lags_of(connection, flow)
 
     def read_again(self) -> list[ReadAgain]:
-        """What groups would read again if they failed over now, as the last rounds found it."""
+        """What groups would read again if they failed over now, as the last runs found it."""
         with reading(self.engine) as connection:
             return groups.read_again(connection)
 

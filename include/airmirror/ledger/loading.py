@@ -1,7 +1,7 @@
 """Records of the internal topics as rows: what a run of records changes in the ledger's tables.
 
 The ledger is a function of what the topics hold after compaction, whatever the loads it was read in: the last record of
-a key counts, a null value deletes, and the newest segment of a partition is that of the largest source end, of the topic
+a key counts, a null value deletes, and the newest mapping of a partition is that of the largest source end, of the topic
 id that the last one in the log has.
 """
 
@@ -15,12 +15,12 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
-from airmirror.ledger.tables import checkpoints, control, newest, offset_syncs, progress, segments, verified
+from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key, without_nul
+from airmirror.wire.mappings import MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Record, ResetRecord, SegmentRecord, Tombstone, Verified, decode
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
 
 
-def load_segments(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the segment topic, in log order; how many were malformed, which are logged and skipped."""
-    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {segments: {}, control: {}, verified: {}}
+def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
+    """Take in records of the mapping topic, in log order; how many were malformed, which are logged and skipped."""
+    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}, verified: {}}
     malformed, seen = 0, dict[tuple[Any, ...], int]()
     for entry in entries:
         key, value = entry.key or b"", entry.value
@@ -46,8 +46,8 @@ def load_segments(connection: Connection, flow: str, topic: str, entries: Sequen
         table, identity = _place(record, key)
         if isinstance(record, Tombstone):
             changes[table][identity] = None
-        elif isinstance(record, SegmentRecord):
-            changes[table][identity] = _key(segments, flow, identity) | as_read | _of_segment(record)
+        elif isinstance(record, MappingRecord):
+            changes[table][identity] = _key(mappings, flow, identity) | as_read | _of_mapping(record)
         elif isinstance(record, Verified):
             own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
             changes[table][identity], seen[identity] = _key(verified, flow, identity) | as_read | own, record.seen
@@ -55,7 +55,7 @@ def load_segments(connection: Connection, flow: str, topic: str, entries: Sequen
             changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
     for table, rows in changes.items():
         _apply(connection, table, flow, _without_late(connection, flow, rows, seen) if table is verified else rows)
-    _find_newest(connection, flow, changes[segments])
+    _find_newest(connection, flow, changes[mappings])
     return malformed
 
 
@@ -161,12 +161,12 @@ def load_offset_syncs(connection: Connection, flow: str, topic: str, entries: Se
 
 def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
     """The table of a record or tombstone, and its primary key there without the flow."""
-    if record.kind == SegmentRecord.kind:
+    if record.kind == MappingRecord.kind:
         if isinstance(record, Tombstone):
             topic_id, topic, partition, start = record.key
-            return segments, (topic, partition, str(topic_id), start)
-        assert isinstance(record, SegmentRecord)
-        return segments, (record.topic, record.partition, str(record.source_topic_id), record.source_start)
+            return mappings, (topic, partition, str(topic_id), start)
+        assert isinstance(record, MappingRecord)
+        return mappings, (record.topic, record.partition, str(record.source_topic_id), record.source_start)
     if record.kind == Verified.kind:
         if isinstance(record, Tombstone):
             return verified, record.key
@@ -175,14 +175,14 @@ def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
     return control, (key,)
 
 
-def _of_segment(record: SegmentRecord) -> Row:
+def _of_mapping(record: MappingRecord) -> Row:
     return {
         "source_end": record.source_end,
         "window": record.window,
         "time_ms": record.time_ms,
         "copied": record.copied,
         "bytes": record.size,
-        "copied_end": record.segments[-1].source_end if record.segments else None,
+        "copied_end": record.ranges[-1].source_end if record.ranges else None,
         "target_end": record.target_end,
     }
 
@@ -193,7 +193,7 @@ def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple
 
 
 def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, ...], Row | None]) -> None:
-    """The newest segments after ``changed`` ones; a partition is searched only where they don't tell by themselves."""
+    """The newest mappings after ``changed`` ones; a partition is searched only where they don't tell by themselves."""
     of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
     for identity, row in changed.items():
         of_partition.setdefault(identity[:2], {})[identity] = row
@@ -216,13 +216,13 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
 
 
 def _search_newest(connection: Connection, flow: str, partition: tuple[str, int]) -> list[Row]:
-    of_partition = (segments.c.flow == flow, segments.c.topic == partition[0], segments.c.partition == partition[1])
-    query = sql.select(*(segments.c[column.name] for column in newest.columns)).where(*of_partition)
-    last = connection.execute(query.order_by(segments.c.log_offset.desc()).limit(1)).mappings().first()
+    of_partition = (mappings.c.flow == flow, mappings.c.topic == partition[0], mappings.c.partition == partition[1])
+    query = sql.select(*(mappings.c[column.name] for column in newest.columns)).where(*of_partition)
+    last = connection.execute(query.order_by(mappings.c.log_offset.desc()).limit(1)).mappings().first()
     if last is None:
         return []
-    of_topic = query.where(segments.c.source_topic_id == last["source_topic_id"])
-    ends = of_topic.order_by(segments.c.source_end.desc(), segments.c.source_start.desc())
+    of_topic = query.where(mappings.c.source_topic_id == last["source_topic_id"])
+    ends = of_topic.order_by(mappings.c.source_end.desc(), mappings.c.source_start.desc())
     return [dict(connection.execute(ends.limit(1)).mappings().one())]
 
 

@@ -1,6 +1,6 @@
 """Numbers to be shown: cumulative counters and lags, one row a partition, and a flow's own. A scrape reads nothing else.
 
-Counters are sums over the segments up to the verified offset, added up as it moves, so that each segment counts once
+Counters are sums over the mappings up to the verified offset, added up as it moves, so that each mapping counts once
 whatever happens between, also after it was pruned. A rebuilt ledger begins to count again.
 """
 
@@ -13,8 +13,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
-from airmirror.ledger.tables import flow_metrics, newest, partition_metrics, segments, verified
-from airmirror.wire.segments import SegmentRecord, Verified, decode
+from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
+from airmirror.wire.mappings import MappingRecord, Verified, decode
 
 _KEY = ("flow", "topic", "partition")
 _FRESH: Row = {
@@ -129,7 +129,7 @@ def count_verified(connection: Connection, flow: str) -> None:
     for item in found:
         key = (item.topic, item.partition)
         last = decode(bytes(item.newest_key), bytes(item.newest_value))
-        assert isinstance(last, SegmentRecord)
+        assert isinstance(last, MappingRecord)
         row = _FRESH | before.get(key, {}) | dict(zip(_KEY, (flow, *key), strict=True))
         row |= {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
@@ -155,21 +155,21 @@ def _earlier(before: Row, now: Row) -> Row:
     return {"earlier_ms": kept["verified_ms"], "earlier_records": kept["records"], "earlier_bytes": kept["bytes"]}
 
 
-def _time_of(connection: Connection, flow: str, passed: Verified, last: SegmentRecord, start: int) -> int:
-    """Return the newest record's timestamp of the segment that begins at ``start``; ``last``: the partition's newest one."""
+def _time_of(connection: Connection, flow: str, passed: Verified, last: MappingRecord, start: int) -> int:
+    """Return the newest record's timestamp of the mapping that begins at ``start``; ``last``: the partition's newest one."""
     if last.source_start == start and last.source_topic_id == passed.source_topic_id:
         return last.max_timestamp
-    own = segments.c
+    own = mappings.c
     place = (flow, passed.topic, passed.partition, str(passed.source_topic_id), start)
     columns = (own.flow, own.topic, own.partition, own.source_topic_id, own.source_start)
     where = (column == value for column, value in zip(columns, place, strict=True))
     row = connection.execute(sql.select(own.key, own.value).where(*where)).one()
     found = decode(bytes(row.key), bytes(row.value))
-    assert isinstance(found, SegmentRecord)
+    assert isinstance(found, MappingRecord)
     return found.max_timestamp
 
 
-def _ages(last: SegmentRecord) -> Row:
+def _ages(last: MappingRecord) -> Row:
     """Return the ages of the records of a transaction, within what every database and page can hold."""
     tells = last.read_ms >= 0
     ages = {
@@ -253,23 +253,23 @@ def flows(connection: Connection) -> list[FlowMetric]:
 
 
 def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int, int | None]]:
-    """Records and bytes of segments that are verified and not counted yet; where the last one with records begins."""
+    """Records and bytes of mappings that are verified and not counted yet; where the last one with records begins."""
     own = partition_metrics.c
     counted = sql.case((own.source_topic_id == verified.c.source_topic_id, own.counted_end), else_=0)
     not_counted = sql.and_(
-        _same(verified, segments),
-        segments.c.source_topic_id == verified.c.source_topic_id,
-        segments.c.source_start >= sql.func.coalesce(counted, 0),
-        segments.c.source_end <= verified.c.source_offset + 1,
+        _same(verified, mappings),
+        mappings.c.source_topic_id == verified.c.source_topic_id,
+        mappings.c.source_start >= sql.func.coalesce(counted, 0),
+        mappings.c.source_end <= verified.c.source_offset + 1,
     )
-    joined = verified.outerjoin(partition_metrics, _same(verified, partition_metrics)).join(segments, not_counted)
+    joined = verified.outerjoin(partition_metrics, _same(verified, partition_metrics)).join(mappings, not_counted)
     query = (
         sql.select(
             verified.c.topic,
             verified.c.partition,
-            sql.func.sum(segments.c.copied),
-            sql.func.sum(segments.c.bytes),
-            sql.func.max(sql.case((segments.c.copied_end.is_not(None), segments.c.source_start))),
+            sql.func.sum(mappings.c.copied),
+            sql.func.sum(mappings.c.bytes),
+            sql.func.max(sql.case((mappings.c.copied_end.is_not(None), mappings.c.source_start))),
         )
         .select_from(joined)
         .where(verified.c.flow == flow)

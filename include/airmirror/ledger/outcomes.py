@@ -1,7 +1,7 @@
 """The ends of windows, and the failures since. Only the ledger has them: the internal topics hold no errors.
 
 A rebuild leaves it as it is; a ledger that was deleted begins again, and then reports since when *it* has seen a failure. The
-time of a partition's last commit is in the log in any case (its newest segment record).
+time of a partition's last commit is in the log in any case (its newest mapping record).
 """
 
 from __future__ import annotations

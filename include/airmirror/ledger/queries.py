@@ -11,29 +11,29 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.loading import other_connector
-from airmirror.ledger.tables import control, newest, progress, segments, verified
-from airmirror.wire.owners import Ownership
-from airmirror.wire.segments import (
+from airmirror.ledger.tables import control, mappings, newest, progress, verified
+from airmirror.wire.mappings import (
     Decision,
     FlowIdentity,
     Hold,
+    MappingRecord,
     Record,
     ResetRecord,
-    SegmentRecord,
     decode,
     held_by_decision,
 )
-from airmirror.wire.switches import Fence, GroupMove, Rescue
+from airmirror.wire.moves import GroupMove, ProducerBlock, Rescue
+from airmirror.wire.owners import Ownership
 
 READ_AT_ONCE = 1_000  # rows
 
-Kind = TypeVar("Kind", Decision, Fence, FlowIdentity, GroupMove, Hold, Ownership, Rescue, ResetRecord)
+Kind = TypeVar("Kind", Decision, ProducerBlock, FlowIdentity, GroupMove, Hold, Ownership, Rescue, ResetRecord)
 Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
 
 @dataclass(frozen=True)
 class WindowRow:
-    """A window as its segments tell it; times in epoch milliseconds."""
+    """A window as its mappings tell it; times in epoch milliseconds."""
 
     window: str
     first_ms: int
@@ -43,51 +43,51 @@ class WindowRow:
     bytes: int
 
 
-def segments_of(
+def mappings_of(
     connection: Connection, flow: str, key: Log, start: int = 0, end: int | None = None
-) -> Iterator[SegmentRecord]:
-    """Segment records that overlap source offsets ``[start, end)``, by source offset."""
+) -> Iterator[MappingRecord]:
+    """Mapping records that overlap source offsets ``[start, end)``, by source offset."""
     topic, partition, source_topic_id = key
-    query = sql.select(segments).where(
-        segments.c.flow == flow,
-        segments.c.topic == topic,
-        segments.c.partition == partition,
-        segments.c.source_end > start,
+    query = sql.select(mappings).where(
+        mappings.c.flow == flow,
+        mappings.c.topic == topic,
+        mappings.c.partition == partition,
+        mappings.c.source_end > start,
     )
     if source_topic_id is not None:
-        query = query.where(segments.c.source_topic_id == str(source_topic_id))
+        query = query.where(mappings.c.source_topic_id == str(source_topic_id))
     if end is not None:
-        query = query.where(segments.c.source_start < end)
+        query = query.where(mappings.c.source_start < end)
     # Each is decoded when it is asked for: who looks for one stops there.
-    return map(_segment, _all(connection, query.order_by(segments.c.source_start)))
+    return map(_mapping, _all(connection, query.order_by(mappings.c.source_start)))
 
 
-def unverified(connection: Connection, flow: str) -> list[SegmentRecord]:
-    """Segment records past their partition's verified offset, by topic, partition and source offset."""
-    return _in_order([row for row in _all(connection, past_verified(flow, segments)) if row.key is not None])
+def unverified(connection: Connection, flow: str) -> list[MappingRecord]:
+    """Mapping records past their partition's verified offset, by topic, partition and source offset."""
+    return _in_order([row for row in _all(connection, past_verified(flow, mappings)) if row.key is not None])
 
 
 def past_verified(flow: str, *columns: Any) -> Any:
-    """Return a query of the segments past their partition's verified offset; of a partition without one a row of nulls."""
+    """Return a query of the mappings past their partition's verified offset; of a partition without one a row of nulls."""
     # What was never verified is past -1, so that a first range without records is among it.
     boundary = sql.func.coalesce(verified.c.source_offset + 1, -1)
     same = ("flow", "topic", "partition", "source_topic_id")
-    past = sql.and_(_same(newest, segments, *same), segments.c.source_end > boundary)
-    # An outer join, or SQLite begins with all segments of the flow.
-    joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(segments, past)
+    past = sql.and_(_same(newest, mappings, *same), mappings.c.source_end > boundary)
+    # An outer join, or SQLite begins with all mappings of the flow.
+    joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(mappings, past)
     query = sql.select(*columns).select_from(joined)
     return query.where(newest.c.flow == flow, newest.c.source_end > boundary)
 
 
-def of_window(connection: Connection, flow: str, window: str, after: int = -1) -> Iterator[SegmentRecord]:
-    """The segment records of one window, by topic (in Python's order), partition and source offset; some are read at a time.
+def of_window(connection: Connection, flow: str, window: str, after: int = -1) -> Iterator[MappingRecord]:
+    """The mapping records of one window, by topic (in Python's order), partition and source offset; some are read at a time.
 
-    ``after``: those that were written after this offset of the segment topic.
+    ``after``: those that were written after this offset of the mapping topic.
     """
-    query = sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)
-    query = query.where(segments.c.log_offset > after)
-    query = query.order_by(by_bytes(connection, segments.c.topic), segments.c.partition, segments.c.source_start)
-    return map(_segment, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
+    query = sql.select(mappings).where(mappings.c.flow == flow, mappings.c.window == window)
+    query = query.where(mappings.c.log_offset > after)
+    query = query.order_by(by_bytes(connection, mappings.c.topic), mappings.c.partition, mappings.c.source_start)
+    return map(_mapping, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
 
 
 def by_bytes(connection: Connection, column: sql.ColumnElement[str]) -> sql.ColumnElement[str]:
@@ -97,12 +97,12 @@ def by_bytes(connection: Connection, column: sql.ColumnElement[str]) -> sql.Colu
 
 def latest_windows(connection: Connection, flow: str, limit: int) -> Sequence[str]:
     """Return the names of the latest windows that committed anything, the newest first."""
-    of_flow = segments.c.flow == flow
-    # From name to name through the index: the cost is that of the windows, not of all their segments.
-    names = sql.select(sql.func.min(segments.c.window).label("window")).where(of_flow).cte(recursive=True)
-    after = sql.select(sql.func.min(segments.c.window)).where(of_flow, segments.c.window > names.c.window)
+    of_flow = mappings.c.flow == flow
+    # From name to name through the index: the cost is that of the windows, not of all their mappings.
+    names = sql.select(sql.func.min(mappings.c.window).label("window")).where(of_flow).cte(recursive=True)
+    after = sql.select(sql.func.min(mappings.c.window)).where(of_flow, mappings.c.window > names.c.window)
     names = names.union_all(sql.select(after.scalar_subquery()).where(names.c.window.is_not(None)))
-    last = sql.select(sql.func.max(segments.c.time_ms)).where(of_flow, segments.c.window == names.c.window)
+    last = sql.select(sql.func.max(mappings.c.time_ms)).where(of_flow, mappings.c.window == names.c.window)
     latest = sql.select(names.c.window).where(names.c.window.is_not(None)).order_by(last.scalar_subquery().desc())
     return connection.scalars(latest.limit(limit)).all()
 
@@ -114,52 +114,52 @@ def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
 
 def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
     """Return what windows of these names have committed, the newest first."""
-    key = segments.c.topic + sql.literal("-") + sql.cast(segments.c.partition, sql.String)
+    key = mappings.c.topic + sql.literal("-") + sql.cast(mappings.c.partition, sql.String)
     counts = (
         sql.select(
-            segments.c.window,
-            sql.func.min(segments.c.time_ms),
-            sql.func.max(segments.c.time_ms),
+            mappings.c.window,
+            sql.func.min(mappings.c.time_ms),
+            sql.func.max(mappings.c.time_ms),
             sql.func.count(sql.distinct(key)),
-            sql.func.sum(segments.c.copied),
-            sql.func.sum(segments.c.bytes),
+            sql.func.sum(mappings.c.copied),
+            sql.func.sum(mappings.c.bytes),
         )
-        .group_by(segments.c.window)
-        .order_by(sql.func.max(segments.c.time_ms).desc())
+        .group_by(mappings.c.window)
+        .order_by(sql.func.max(mappings.c.time_ms).desc())
     )
-    rows = connection.execute(counts.where(segments.c.flow == flow, segments.c.window.in_(names))).all()
+    rows = connection.execute(counts.where(mappings.c.flow == flow, mappings.c.window.in_(names))).all()
     return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
 
 def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
-    """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
+    """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
 
     Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
     ``kept``: topics of which all are.
     """
-    of_this = newest.c.source_topic_id == segments.c.source_topic_id
-    is_newest = sql.and_(of_this, newest.c.source_start == segments.c.source_start)
+    of_this = newest.c.source_topic_id == mappings.c.source_topic_id
+    is_newest = sql.and_(of_this, newest.c.source_start == mappings.c.source_start)
     is_unverified = sql.or_(
         verified.c.source_offset.is_(None),
-        verified.c.source_topic_id != segments.c.source_topic_id,
-        segments.c.source_end > verified.c.source_offset + 1,
+        verified.c.source_topic_id != mappings.c.source_topic_id,
+        mappings.c.source_end > verified.c.source_offset + 1,
     )
     is_unproven = sql.and_(of_this, is_unverified)
-    is_kept = sql.or_(segments.c.time_ms >= before_ms, is_newest, is_unproven, segments.c.topic.in_(kept))
-    log = (segments.c.topic, segments.c.partition, segments.c.source_topic_id)
+    is_kept = sql.or_(mappings.c.time_ms >= before_ms, is_newest, is_unproven, mappings.c.topic.in_(kept))
+    log = (mappings.c.topic, mappings.c.partition, mappings.c.source_topic_id)
     same = ("flow", "topic", "partition")
     in_order = (
         sql.select(
-            segments.c.key,
-            segments.c.log_offset,
+            mappings.c.key,
+            mappings.c.log_offset,
             sql.func.max(sql.case((is_kept, 1), else_=0))
-            .over(partition_by=log, order_by=segments.c.source_start)
+            .over(partition_by=log, order_by=mappings.c.source_start)
             .label("kept"),
         )
         .select_from(
-            segments.join(newest, _same(segments, newest, *same)).outerjoin(verified, _same(segments, verified, *same))
+            mappings.join(newest, _same(mappings, newest, *same)).outerjoin(verified, _same(mappings, verified, *same))
         )
-        .where(segments.c.flow == flow)
+        .where(mappings.c.flow == flow)
         .subquery()
     )
     query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
@@ -178,15 +178,15 @@ def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[
     return sql.and_(*(one.c[column] == other.c[column] for column in columns))
 
 
-def _segment(row: Any) -> SegmentRecord:
+def _mapping(row: Any) -> MappingRecord:
     record = record_of(row)
-    assert isinstance(record, SegmentRecord)
+    assert isinstance(record, MappingRecord)
     return record
 
 
-def _in_order(rows: Sequence[Any]) -> list[SegmentRecord]:
+def _in_order(rows: Sequence[Any]) -> list[MappingRecord]:
     """Return records by topic, partition and source offset; not sorted by the database, whose collation may differ."""
-    return [_segment(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
+    return [_mapping(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
 
 
 def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
@@ -198,7 +198,7 @@ def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int]
 
 
 def records_of(connection: Connection, flow: str, kind: type[Kind], after: int = -1) -> list[Kind]:
-    """Return the records of a kind that only the segment topic has, after an offset of it, in log order."""
+    """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
     found = control_of(connection, flow, kind.kind)
     return [record for row, record in found if isinstance(record, kind) and row.log_offset > after]
 

@@ -16,17 +16,17 @@ from airmirror.ledger.tables import (
     OWN,
     checkpoints,
     control,
+    mappings,
     metadata,
     newest,
     offset_syncs,
     progress,
     scanned,
-    segments,
     verified,
 )
-from airmirror.naming.internal import is_progress_topic, is_segment_topic
+from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
-from airmirror.wire.segments import ResetRecord, SegmentRecord
+from airmirror.wire.mappings import MappingRecord, ResetRecord
 
 
 def advance(
@@ -93,7 +93,7 @@ def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...
 
 
 def forgotten(
-    resets: Sequence[ResetRecord], last: Mapping[tuple[str, int], SegmentRecord]
+    resets: Sequence[ResetRecord], last: Mapping[tuple[str, int], MappingRecord]
 ) -> frozenset[tuple[str, int]]:
     """The partitions of which the last that was decided is to forget them, and nothing was copied since."""
     decided = {(reset.topic, reset.partition): reset for reset in resets}
@@ -111,14 +111,14 @@ def renamed(resets: Sequence[ResetRecord]) -> frozenset[str]:
 
 
 def tables_of(topic: str) -> tuple[sql.Table, ...]:
-    """The tables that are read from an internal topic: segments, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
+    """The tables that are read from an internal topic: mappings, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
     if is_progress_topic(topic):
         return (progress,)
     if topic.startswith("mm2-offset-syncs"):
         return (offset_syncs,)
-    return (segments, newest, verified, control) if is_segment_topic(topic) else (checkpoints,)
+    return (mappings, newest, verified, control) if is_mapping_topic(topic) else (checkpoints,)
 
 
 def is_own(topic: str) -> bool:
     """Return whether a topic is one of the two that hold all that a flow must remember."""
-    return is_segment_topic(topic) or is_progress_topic(topic)
+    return is_mapping_topic(topic) or is_progress_topic(topic)

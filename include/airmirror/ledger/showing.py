@@ -11,8 +11,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.queries import by_bytes, latest_windows, past_verified, record_of
-from airmirror.ledger.tables import newest, partition_metrics, segments, verified
-from airmirror.wire.segments import SegmentRecord, Verified
+from airmirror.ledger.tables import mappings, newest, partition_metrics, verified
+from airmirror.wire.mappings import MappingRecord, Verified
 
 AT_ONCE = 200  # rows
 
@@ -92,10 +92,10 @@ class PartitionColumns:
 
 @dataclass(frozen=True)
 class WindowMark:
-    """The mark by which a window's row is known again: its segment records, and the latest one's time in epoch milliseconds."""
+    """The mark by which a window's row is known again: its mapping records, and the latest one's time in epoch milliseconds."""
 
     window: str
-    segments: int
+    mappings: int
     last_ms: int
 
 
@@ -200,7 +200,7 @@ def columns(connection: Connection, flow: str) -> PartitionColumns:
 
 def marks(connection: Connection, flow: str, limit: int) -> list[WindowMark]:
     """Return the marks of the latest windows that committed anything, the newest first; of an index alone."""
-    own, names = segments.c, latest_windows(connection, flow, limit)
+    own, names = mappings.c, latest_windows(connection, flow, limit)
     query = sql.select(own.window, sql.func.count(), sql.func.max(own.time_ms))
     found = connection.execute(query.where(own.flow == flow, own.window.in_(names)).group_by(own.window))
     return sorted((WindowMark(*row) for row in found), key=lambda mark: mark.last_ms, reverse=True)
@@ -208,7 +208,7 @@ def marks(connection: Connection, flow: str, limit: int) -> list[WindowMark]:
 
 def unverified_partitions(connection: Connection, flow: str) -> dict[str, int]:
     """Return of how many partitions a window has committed something that no gate has let pass yet; without those of none."""
-    columns = (segments.c.window, segments.c.topic, segments.c.partition)
+    columns = (mappings.c.window, mappings.c.topic, mappings.c.partition)
     places = connection.execute(past_verified(flow, *columns).distinct())
     return Counter(window for window, *_ in places if window is not None)
 
@@ -217,7 +217,7 @@ def windows_at(
     connection: Connection, flow: str, places: Collection[tuple[str, int, int]]
 ) -> dict[tuple[str, int, int], str]:
     """Return for topic, partition and the source offset after a range the window that has committed what lies before it."""
-    own, found = segments.c, {}
+    own, found = mappings.c, {}
     for topic, partition, end in places:
         ours = (own.flow == flow, own.topic == topic, own.partition == partition)
         around = (own.source_start < end, own.source_end >= end)
@@ -229,21 +229,21 @@ def windows_at(
 
 def story(
     connection: Connection, flow: str, key: tuple[str, int], limit: int, before: int | None
-) -> list[SegmentRecord]:
-    """The last segment records of a partition, of its topic as it is now, the newest first; ``before`` a source offset."""
-    of_this = [column == value for column, value in zip(_keys(segments), (flow, *key), strict=True)]
+) -> list[MappingRecord]:
+    """The last mapping records of a partition, of its topic as it is now, the newest first; ``before`` a source offset."""
+    of_this = [column == value for column, value in zip(_keys(mappings), (flow, *key), strict=True)]
     current = sql.select(newest.c.source_topic_id).where(
         *(column == value for column, value in zip(_keys(newest), (flow, *key), strict=True))
     )
-    query = sql.select(segments).where(*of_this, segments.c.source_topic_id == current.scalar_subquery())
+    query = sql.select(mappings).where(*of_this, mappings.c.source_topic_id == current.scalar_subquery())
     if before is not None:
-        query = query.where(segments.c.source_start < before)
-    found = connection.execute(query.order_by(segments.c.source_start.desc()).limit(limit)).all()
-    return [record for row in found if isinstance(record := record_of(row), SegmentRecord)]
+        query = query.where(mappings.c.source_start < before)
+    found = connection.execute(query.order_by(mappings.c.source_start.desc()).limit(limit)).all()
+    return [record for row in found if isinstance(record := record_of(row), MappingRecord)]
 
 
-def covering(connection: Connection, flow: str, key: tuple[str, int], offset: int) -> SegmentRecord | None:
-    """The segment record of a partition, of its topic as it is now, that accounts for a source offset."""
+def covering(connection: Connection, flow: str, key: tuple[str, int], offset: int) -> MappingRecord | None:
+    """The mapping record of a partition, of its topic as it is now, that accounts for a source offset."""
     found = story(connection, flow, key, 1, offset + 1)
     return found[0] if found and offset < found[0].source_end else None
 
@@ -257,7 +257,7 @@ def verified_of(connection: Connection, flow: str, key: tuple[str, int]) -> Veri
 
 
 def _with_positions() -> sql.Join:
-    """Join partitions with their newest segment, and with the verified offset of the same source topic."""
+    """Join partitions with their newest mapping, and with the verified offset of the same source topic."""
     of_this = sql.and_(_same(newest, verified), newest.c.source_topic_id == verified.c.source_topic_id)
     return partition_metrics.outerjoin(newest, _same(partition_metrics, newest)).outerjoin(verified, of_this)
 

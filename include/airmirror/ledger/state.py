@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
 
-from airmirror.wire.segments import Hold, SegmentRecord, Verified
+from airmirror.wire.mappings import Hold, MappingRecord, Verified
 
 Key = tuple[str, int]  # topic and partition of the source
 
@@ -16,12 +16,12 @@ Key = tuple[str, int]  # topic and partition of the source
 class State:
     """The contents of the internal topics, up to the offsets in ``scanned`` (by topic its id, and by partition the next one).
 
-    ``segments``: the newest segment record of each partition. ``progress``: the last source offset in MirrorMaker 2's
-    topic, an export where there are segments, and counted where there are none. ``forgotten``: partitions of topics that
+    ``mappings``: the newest mapping record of each partition. ``progress``: the last source offset in MirrorMaker 2's
+    topic, an export where there are mappings, and counted where there are none. ``forgotten``: partitions of topics that
     the source does not have any more, by an operator's decision.
     """
 
-    segments: Mapping[Key, SegmentRecord] = field(default_factory=dict)
+    mappings: Mapping[Key, MappingRecord] = field(default_factory=dict)
     progress: Mapping[Key, int] = field(default_factory=dict)
     verified: Mapping[Key, Verified] = field(default_factory=dict)
     holds: Mapping[Key, Hold] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class State:
     def positions(self) -> dict[Key, int]:
         """The first source offset that is not accounted for, of every partition of which anything was copied."""
         begun = {key: offset + 1 for key, offset in self.progress.items()}
-        return begun | {key: record.source_end for key, record in self.segments.items()}
+        return begun | {key: record.source_end for key, record in self.mappings.items()}
 
     @property
     def known(self) -> list[Key]:

@@ -53,25 +53,25 @@ scanned = table(
 # MirrorMaker 2's progress; of another name of its connector with a negative partition (loading.other_connector).
 progress = table("progress", *_of_partition(), *_numbers("source_offset"))
 
-segments = table(
-    "segments",
+mappings = table(
+    "mappings",
     *_of_partition(),
     Column("source_topic_id", String(36), primary_key=True),
     Column("source_start", BigInteger, primary_key=True),
     Column("source_end", BigInteger, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),  # in the segment topic
+    Column("log_offset", BigInteger, nullable=False),  # in the mapping topic
     Column("window", String(512), nullable=False),
     *_numbers("time_ms copied bytes"),
     Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
     Column("value", LargeBinary, nullable=False),
     Column("copied_end", BigInteger),  # the source offset after the last copied one; null where nothing was copied
     Column("target_end", BigInteger, nullable=False),
-    Index("segments_of_window", "flow", "window", "time_ms"),
-    Index("segments_by_source", "flow", "topic", "partition", "source_topic_id", "copied_end"),
-    Index("segments_by_target", "flow", "topic", "partition", "source_topic_id", "target_end"),
+    Index("mappings_of_window", "flow", "window", "time_ms"),
+    Index("mappings_by_source", "flow", "topic", "partition", "source_topic_id", "copied_end"),
+    Index("mappings_by_target", "flow", "topic", "partition", "source_topic_id", "target_end"),
 )
 
-# The newest segment of each partition, so that nothing must be searched for it.
+# The newest mapping of each partition, so that nothing must be searched for it.
 newest = table(
     "newest",
     *_of_partition(),
@@ -89,7 +89,7 @@ verified = table(
     *_bytes("key value"),
 )
 
-# Claims, holds and the flow's identity: one row a key.
+# Leases, holds and the flow's identity: one row a key.
 control = table(
     "control",
     _flow(),
@@ -106,7 +106,7 @@ partition_metrics = table(
     Column("remote_topic", String(249), nullable=False),
     Column("source_topic_id", String(36), nullable=False),
     *_numbers("counted_end newest_end records bytes newest_ms latency_ms verified_ms high_watermark lag_records"),
-    Column("latency_most_ms", BigInteger),  # null: the newest segment does not tell
+    Column("latency_most_ms", BigInteger),  # null: the newest mapping does not tell
     *_numbers("age_ms age_most_ms", null=True),
     Column("verified_record_ms", BigInteger),  # the timestamp of the newest record that is verified
     Column("seen_ms", BigInteger),  # when the high watermark was read; null: when the flow last read all of them
@@ -135,7 +135,7 @@ checkpoints = table(
     Column("written_ms", BigInteger),
 )
 
-# Where the last round of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
+# Where the last run of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
 group_offsets = table(
     "group_offsets",
     *_of_partition("group"),
@@ -162,8 +162,11 @@ group_lags = table(
 )
 
 # When a task of the flow with an interval of its own was last done.
-rounds = table(
-    "rounds", _flow(), Column("task", String(64), primary_key=True), Column("time_ms", BigInteger, nullable=False)
+post_window_tasks = table(
+    "post_window_tasks",
+    _flow(),
+    Column("task", String(64), primary_key=True),
+    Column("time_ms", BigInteger, nullable=False),
 )
 
 # How the last windows that did something ended: in how many partitions they failed, or the error that ended them.
@@ -217,7 +220,7 @@ approvals = table(
 KEPT = (window_ends, failures, samples, approvals)
 
 # What is not read from the internal topics, and so not the same after a rebuild.
-OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds, *KEPT)
+OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, post_window_tasks, *KEPT)
 
-# What is read when a round of a task needs it, and so not by a rebuild.
+# What is read when a run of a task needs it, and so not by a rebuild.
 LATER = (checkpoints, offset_syncs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.naming.internal import is_segment_topic, progress_topic, segment_topic
+from airmirror.naming.internal import is_mapping_topic, mapping_topic, progress_topic
 from airmirror.naming.patterns import InvalidPattern, TopicFilter, is_quick
 from airmirror.naming.policies import (
     DefaultReplicationPolicy,
@@ -26,11 +26,11 @@ __all__ = [
     "is_cycle",
     "is_internal_of",
     "is_internal_of_any",
+    "is_mapping_topic",
     "is_purged",
     "is_quick",
-    "is_segment_topic",
+    "mapping_topic",
     "policy",
     "progress_topic",
     "replicated",
-    "segment_topic",
 ]

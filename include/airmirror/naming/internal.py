@@ -1,4 +1,4 @@
-"""The topics on the target that hold a flow's progress and segments. Their names never use the policy's separator."""
+"""The topics on the target that hold a flow's progress and mappings. Their names never use the policy's separator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ def progress_topic(source: str) -> str:
     return f"mm2-offsets.{source}.internal"
 
 
-def segment_topic(source: str) -> str:
-    """Return the topic of segments, verified offsets, claims and holds: ``airmirror-segments.<source>.internal``."""
-    return f"airmirror-segments.{source}.internal"
+def mapping_topic(source: str) -> str:
+    """Return the topic of mappings, verified offsets, leases and holds: ``airmirror-mappings.<source>.internal``."""
+    return f"airmirror-mappings.{source}.internal"
 
 
-def is_segment_topic(topic: str) -> bool:
-    """Return whether a topic is a segment topic of any source. Like MirrorMaker 2's own topics, these are never replicated."""
-    return topic.startswith("airmirror-segments.") and topic.endswith(".internal")
+def is_mapping_topic(topic: str) -> bool:
+    """Return whether a topic is a mapping topic of any source. Like MirrorMaker 2's own topics, these are never replicated."""
+    return topic.startswith("airmirror-mappings.") and topic.endswith(".internal")
 
 
 def is_progress_topic(topic: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from airmirror.naming.internal import is_segment_topic
+from airmirror.naming.internal import is_mapping_topic
 from airmirror.naming.patterns import TopicFilter
 from airmirror.naming.policies import IdentityReplicationPolicy, ReplicationPolicy
 
@@ -29,7 +29,7 @@ def replicated(
         or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
         or is_internal_of_any(applications, topic)
     )
-    internal = policy.is_internal_topic(topic) or is_segment_topic(topic)
+    internal = policy.is_internal_topic(topic) or is_mapping_topic(topic)
     return named and not internal and not is_cycle(topic, policy, source, target)
 
 

@@ -21,7 +21,7 @@ from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.windows.fence import HeldClaim
+from airmirror.windows.fence import HeldLease
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 
@@ -53,11 +53,11 @@ def emit_checkpoints(
     *,
     window: str,
     tell: Callable[[str], None] = lambda phase: None,
-    under: HeldClaim | None = None,
+    under: HeldLease | None = None,
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 
-    Under a claim of the name ``window``, or ``under`` one that is held already. Raises FlowBusy, SlotFenced,
+    Under a lease of the name ``window``, or ``under`` one that is held already. Raises FlowBusy, SlotFenced,
     RecordsNotWritten, GroupsNotRead, TopicCreationRefused, TopicNotDescribed, or a cluster's error.
     """
     if not flow.settings.emit_checkpoints_enabled:
@@ -98,7 +98,7 @@ def rewind_checkpoints(
     """After a reset: say where groups resume in remote partitions that no longer reach to their checkpoints; how many.
 
     ``starts``: by remote partition the source offset to resume at, and the target offset where it will be. MirrorMaker 2's
-    rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim (``held``).
+    rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's lease (``held``).
     Raises RecordsNotWritten, or a cluster's error.
     """
     if not flow.settings.emit_checkpoints_enabled:

@@ -30,10 +30,10 @@ from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, known_resets, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
-from airmirror.windows.fence import HeldClaim
-from airmirror.windows.mirror import Mirror, opposite_of
+from airmirror.windows.fence import HeldLease
+from airmirror.windows.mirror import Mirror, reverse_ledger
+from airmirror.wire.mappings import ResetRecord
 from airmirror.wire.owners import Owner, Owners
-from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def plan(
     """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
     ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``shut``: the topics
-    that are closed, or do not return any more.
+    that are frozen, or do not return any more.
     """
     now = int(time.time() * 1000)
     planned = []
@@ -64,7 +64,7 @@ def plan(
         if isinstance(found, Reason):
             reason = found
         elif row.topic in shut:
-            reason = Reason.CLOSED
+            reason = Reason.FROZEN
         elif (row.topic, row.partition) in lagging:
             reason = Reason.LAGGING
         elif row.target is not None and found.translation < row.target.start:
@@ -96,7 +96,7 @@ def plan(
 
 
 def sync_group_offsets(
-    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False, under: HeldClaim | None = None
+    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False, under: HeldLease | None = None
 ) -> list[GroupOffset]:
     """Move the groups that can be moved; what became of every group and partition, also noted in the ledger.
 
@@ -131,9 +131,9 @@ def sync_group_offsets(
 
 def _shut(mirror: Mirror, rows: Sequence[GroupPosition]) -> set[str]:
     """The topics of ``rows`` that no window writes for, by the ledger."""
-    owners, back = mirror.index.owners(), opposite_of(mirror.flow, mirror.index).owners()
+    owners, back = mirror.index.owners(), reverse_ledger(mirror.flow, mirror.index).owners()
     over = back.returning((Owner.RETURNED,))
-    return {row.topic for row in rows if owners.why_closed(row.topic) or row.topic in over}
+    return {row.topic for row in rows if owners.why_frozen(row.topic) or row.topic in over}
 
 
 def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:

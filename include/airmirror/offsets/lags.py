@@ -1,6 +1,6 @@
 """The lags of the source's consumer groups in what a flow replicates, noted in the ledger to be shown as metrics.
 
-The time of the next record to read is looked up in the flow's segments, not in Kafka: it lies between the times of a
+The time of the next record to read is looked up in the flow's mappings, not in Kafka: it lies between the times of a
 transaction's first and newest record, and is taken as evenly spread over its offsets (kafka-lag-exporter interpolates too).
 """
 
@@ -14,7 +14,7 @@ from airmirror.ledger import FlowLedger, GroupLag
 from airmirror.ledger.metrics import LONGEST_MS
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Translated
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 
 def note_group_lags(cluster: str, ledger: FlowLedger, rows: Sequence[GroupPosition]) -> None:
@@ -23,9 +23,9 @@ def note_group_lags(cluster: str, ledger: FlowLedger, rows: Sequence[GroupPositi
 
 
 def lags_of(
-    cluster: str, rows: Iterable[GroupPosition], records: dict[tuple[str, int], list[SegmentRecord]], now_ms: int
+    cluster: str, rows: Iterable[GroupPosition], records: dict[tuple[str, int], list[MappingRecord]], now_ms: int
 ) -> list[GroupLag]:
-    """``records``: the segment records that positions lie in, by topic and partition, in order."""
+    """``records``: the mapping records that positions lie in, by topic and partition, in order."""
     found = []
     for row in rows:
         if row.source is None:
@@ -59,8 +59,8 @@ def _age(time_ms: int, now_ms: int) -> int:
     return max(0, min(now_ms - time_ms, LONGEST_MS))
 
 
-def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[SegmentRecord]]:
-    newest = ledger.last_segments()
+def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[MappingRecord]]:
+    newest = ledger.last_mappings()
     wanted = {
         (row.topic, row.partition, newest[row.key].source_topic_id, position)
         for row in rows
@@ -68,8 +68,8 @@ def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str,
         for position in (max(row.committed.offset, row.source.start), _first_again(row))
         if position < row.source.end
     }
-    found: dict[tuple[str, int], list[SegmentRecord]] = {}
-    for record in ledger.segments_at(sorted(wanted, key=str), "source"):
+    found: dict[tuple[str, int], list[MappingRecord]] = {}
+    for record in ledger.mappings_at(sorted(wanted, key=str), "source"):
         found.setdefault((record.topic, record.partition), []).append(record)
     return {key: sorted(records, key=lambda record: record.source_start) for key, records in found.items()}
 
@@ -79,7 +79,7 @@ def _first_again(row: GroupPosition) -> int:
     return row.found.position if isinstance(row.found, Translated) else row.committed.offset
 
 
-def _time_of(records: Sequence[SegmentRecord], position: int) -> int | None:
+def _time_of(records: Sequence[MappingRecord], position: int) -> int | None:
     """Return when the first record at or after a position was made, in epoch milliseconds; None: not replicated yet."""
     number = bisect_right(records, position, key=lambda record: record.source_end)
     if number == len(records):

@@ -17,9 +17,9 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
 from airmirror.topics.names import policy_of
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +69,12 @@ def measure(flow: Flow, index: FlowLedger) -> list[Latency]:
             if not names.is_heartbeats_topic(topic):
                 continue
             start = max(0, verified.offset + 1 - MOST)
-            segments = index.segments(topic, partition, verified.source_topic_id, start, verified.offset + 1)
-            last = _last_window([segment for segment in segments if segment.source_end <= verified.offset + 1])
+            mappings = index.mappings(topic, partition, verified.source_topic_id, start, verified.offset + 1)
+            last = _last_window([mapping for mapping in mappings if mapping.source_end <= verified.offset + 1])
             if not last or target.refresh_existing([last[0].remote_topic]):
                 continue  # nothing has come, or its topic is gone
             origin, hops = _origin(topic, names, flow.source.alias)
-            taken = [(segment, sent) for segment in last for sent in _times(target, segment)]
+            taken = [(mapping, sent) for mapping in last for sent in _times(target, mapping)]
             if taken:
                 found.append(
                     Latency(
@@ -83,24 +83,24 @@ def measure(flow: Flow, index: FlowLedger) -> list[Latency]:
                         window=last[-1].window,
                         heartbeats=len(taken),
                         newest_ms=max(sent for _, sent in taken),
-                        readable=_spread(segment.time_ms - sent for segment, sent in taken),
+                        readable=_spread(mapping.time_ms - sent for mapping, sent in taken),
                         verified=_spread(verified.time_ms - sent for _, sent in taken),
                     )
                 )
     return sorted(found, key=lambda latency: (latency.hops, latency.origin))
 
 
-def _last_window(segments: Sequence[SegmentRecord]) -> list[SegmentRecord]:
-    copied = [segment for segment in segments if segment.copied]
-    return [segment for segment in copied if segment.window == copied[-1].window]
+def _last_window(mappings: Sequence[MappingRecord]) -> list[MappingRecord]:
+    copied = [mapping for mapping in mappings if mapping.copied]
+    return [mapping for mapping in copied if mapping.window == copied[-1].window]
 
 
-def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
-    """Yield the time at which each heartbeat of a segment was emitted, in epoch milliseconds; other records are left out."""
-    partition = segment.remote
+def _times(target: Routes, mapping: MappingRecord) -> Iterator[int]:
+    """Yield the time at which each heartbeat of a mapping was emitted, in epoch milliseconds; other records are left out."""
+    partition = mapping.remote
     first = offsets_with_patience(target, [partition], EARLIEST)[partition]
-    start = max(first, segment.target_start, segment.target_end - MOST)
-    for entry in read_records(target, partition, start, segment.target_end):
+    start = max(first, mapping.target_start, mapping.target_end - MOST)
+    for entry in read_records(target, partition, start, mapping.target_end):
         try:
             yield decode_heartbeat(entry.key or b"", entry.value or b"").time_ms
         except MalformedRecord as error:  # another writer's record in the source's topic; it is replicated all the same

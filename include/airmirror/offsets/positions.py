@@ -1,7 +1,7 @@
 """The positions of a flow's consumer groups on the source, and their translations to the target.
 
-A topic that the flow replicates is translated by the flow's own segments. A remote topic that came from the target (the
-return trip) is translated by the segments of the flow that brought it, read backwards: they lie on this flow's source. So is
+A topic that the flow replicates is translated by the flow's own mappings. A remote topic that came from the target (the
+return trip) is translated by the mappings of the flow that brought it, read backwards: they lie on this flow's source. So is
 what lies before the flow's own account of a topic that returns.
 """
 
@@ -20,8 +20,8 @@ from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
 from airmirror.partitions import OfCopy, TopicPartition
 from airmirror.topics.names import select
-from airmirror.windows.mirror import Journal, Mirror, catch_up_if_there, caught_up_opposite, opposite_of
-from airmirror.wire.segments import ResetRecord
+from airmirror.windows.mirror import Journal, Mirror, catch_up_if_there, caught_up_reverse, reverse_ledger
+from airmirror.wire.mappings import ResetRecord
 
 log = logging.getLogger(__name__)
 
@@ -153,12 +153,12 @@ def positions_on_source(
 
 def known_resets(mirror: Mirror) -> list[ResetRecord]:
     """Return the resets of this flow and of the one back that the ledger knows: a reset moves positions."""
-    return [*mirror.index.resets(), *opposite_of(mirror.flow, mirror.index).resets()]
+    return [*mirror.index.resets(), *reverse_ledger(mirror.flow, mirror.index).resets()]
 
 
 def resets(mirror: Mirror) -> list[ResetRecord]:
     """Return those that were decided by now."""
-    back = opposite_of(mirror.flow, mirror.index)
+    back = reverse_ledger(mirror.flow, mirror.index)
     catch_up_if_there(mirror.target, mirror.index, mirror.flow.source.alias)
     if back.identity() is not None:  # else no position has asked for it, and it may be large
         catch_up_if_there(mirror.source, back, mirror.flow.target.alias)
@@ -196,9 +196,9 @@ def _rows_back(
 
 def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartition, int]:
     """Return where the flow's own account of partitions of topics that return begins: what lies before it was brought there."""
-    last = [record for (topic, _), record in ledger.last_segments().items() if topic in returning]
+    last = [record for (topic, _), record in ledger.last_mappings().items() if topic in returning]
     ids = [(record.topic, record.partition, record.source_topic_id) for record in last]
-    return {each.key: each.source_start for each in ledger.first_segments(ids)}
+    return {each.key: each.source_start for each in ledger.first_mappings(ids)}
 
 
 def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
@@ -214,13 +214,13 @@ def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
     """
     flow, source, target = mirror.flow, mirror.source, mirror.target
-    back = caught_up_opposite(source, flow, mirror.index) if topics else None
+    back = caught_up_reverse(source, flow, mirror.index) if topics else None
     if back is None:
         return None
     wanted = TopicFilter((".*",), flow.topics_exclude)
     brought = {
         record.topic: record.remote_topic
-        for record in back.last_segments().values()
+        for record in back.last_mappings().values()
         if record.remote_topic in topics
         and (
             record.remote_topic in flow.returns

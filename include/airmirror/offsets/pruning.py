@@ -1,8 +1,8 @@
-"""Segments that tell of nothing any more: what the source has deleted needs no translation. They are deleted in time.
+"""Mappings that tell of nothing any more: what the source has deleted needs no translation. They are deleted in time.
 
-Kept in any case are each partition's newest segment record, for the next window begins where it ends, whatever is not verified
-yet (invariant F), and all of a topic that is closed and may return, or returns. Only what lies before all that is kept is
-deleted, so that translation meets no gap; and under the flow's claim, so that a record that a reset and its first window write
+Kept in any case are each partition's newest mapping record, for the next window begins where it ends, whatever is not verified
+yet (invariant F), and all of a topic that is frozen and may return, or returns. Only what lies before all that is kept is
+deleted, so that translation meets no gap; and under the flow's lease, so that a record that a reset and its first window write
 under the same key is not deleted with it.
 """
 
@@ -15,71 +15,71 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal, returns_of
 
-MOST = 100_000  # segment records in one round
+MOST = 100_000  # mapping records in one run
 AT_ONCE = 5_000  # of them waited for together
 
 Tell = Callable[[str], None]
 
 
-def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = lambda phase: None) -> int:
-    """Delete the segment records that lie below the source's log starts; how many. The ledger must have caught up.
+def prune_mappings(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = lambda phase: None) -> int:
+    """Delete the mapping records that lie below the source's log starts; how many. The ledger must have caught up.
 
     Raises FlowBusy, or a cluster's error.
     """
     kept = kept_topics(flow, ledger)
-    newest = {key: last for key, last in ledger.last_segments().items() if key[0] not in kept}
+    newest = {key: last for key, last in ledger.last_mappings().items() if key[0] not in kept}
     with Routes(flow.source, f"airmirror|{flow.name}|prune") as source:
         logs = extents(source, (TopicPartition(*key) for key in newest))
         ids = dict(source.topic_ids)
     starts = {key: log.start for key, log in logs.items() if newest[key].source_topic_id == ids.get(key.topic)}
 
     def below() -> list[bytes]:
-        still = kept_topics(flow, ledger)  # one may have been closed since
+        still = kept_topics(flow, ledger)  # one may have been frozen since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
-    return delete_segments(flow, ledger, below, window=window, tell=tell)
+    return delete_mappings(flow, ledger, below, window=window, tell=tell)
 
 
 def kept_topics(flow: Flow, ledger: FlowLedger) -> set[str]:
-    """The topics of which all segment records are kept: those that are closed, and may return, and those that return."""
+    """The topics of which all mapping records are kept: those that are frozen, and may return, and those that return."""
     owners = ledger.owners()
     known = {topic for topic, _ in ledger.state().known} if owners.whole else set()
-    return {*owners.closed, *filter(owners.why_closed, known), *returns_of(flow, ledger)}
+    return {*owners.frozen, *filter(owners.why_frozen, known), *returns_of(flow, ledger)}
 
 
 def _below(ledger: FlowLedger, starts: Mapping[TopicPartition, int]) -> list[bytes]:
-    """Keys of the verified segment records of each partition that end at or before its log's start."""
-    newest, verified = ledger.last_segments(), ledger.verified()
+    """Keys of the verified mapping records of each partition that end at or before its log's start."""
+    newest, verified = ledger.last_mappings(), ledger.verified()
     keys: list[bytes] = []
     for key, start in sorted(starts.items()):
         last, passed = newest.get(key), verified.get(key)
         if last is None or passed is None or passed.source_topic_id != last.source_topic_id:
             continue
         end = min(start, passed.offset + 1, last.source_start)
-        for record in ledger.segments(*key, last.source_topic_id, end=end):
+        for record in ledger.mappings(*key, last.source_topic_id, end=end):
             if record.source_end > end or len(keys) == MOST:
                 break
             keys.append(record.encode_key())
     return keys
 
 
-def delete_segments(
+def delete_mappings(
     flow: Flow, ledger: FlowLedger, keys: Callable[[], Sequence[bytes]], *, window: str, tell: Tell
 ) -> int:
-    """Delete the segment records with these keys from the segment topic, under a claim of the name ``window``; how many.
+    """Delete the mapping records with these keys from the mapping topic, under a lease of the name ``window``; how many.
 
-    ``keys`` is asked again once the claim holds and the ledger has caught up. Nothing to delete takes no claim. The ledger
+    ``keys`` is asked again once the lease holds and the ledger has caught up. Nothing to delete takes no lease. The ledger
     follows when it catches up. Raises FlowBusy.
     """
     if not keys():
         return 0
-    with Journal.open(flow, ledger, "prune") as journal, claimed(journal, window, slots=0) as granted:
+    with Journal.open(flow, ledger, "prune") as journal, leased(journal, window, slots=0) as granted:
         journal.catch_up()
         chosen = keys()
         for first in range(0, len(chosen), AT_ONCE):
-            tell(f"forgetting {len(chosen) - first} segment records")
+            tell(f"forgetting {len(chosen) - first} mapping records")
             granted.appender.append([(key, None) for key in chosen[first : first + AT_ONCE]])
     return len(chosen)

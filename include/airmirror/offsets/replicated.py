@@ -1,6 +1,6 @@
 """The ledger's knowledge of replicated partitions, as far as the positions to translate need it.
 
-In the words of the flow whose segments they are: ``source`` is where the records came from, whichever of the two
+In the words of the flow whose mappings they are: ``source`` is where the records came from, whichever of the two
 clusters the groups are on.
 """
 
@@ -19,7 +19,7 @@ from airmirror.offsets.syncs import read_syncs
 from airmirror.offsets.translation import Reason, Replicated, Sync, nothing_replicated, usable_history
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 LEADER_SECONDS = 5.0
 ALL = 2**63 - 1
@@ -35,17 +35,17 @@ class Extent:
 
 @dataclass(frozen=True)
 class Known:
-    """A partition on both clusters: its logs, its newest segment record, and what positions are translated with."""
+    """A partition on both clusters: its logs, its newest mapping record, and what positions are translated with."""
 
     source: Extent | None
     target: Extent | None
-    newest: SegmentRecord | None
+    newest: MappingRecord | None
     replicated: Replicated | Reason
 
 
 @dataclass
 class PositionLookup:
-    """A flow's segments, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups.
+    """A flow's mappings, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups.
 
     Without a ``source`` (it can't be reached) nothing is known of it but what lies on the target.
     """
@@ -62,13 +62,13 @@ class PositionLookup:
         remote = {key: TopicPartition(self.remote_topics[key.topic], key.partition) for key in positions}
         here = extents(self.source, remote.keys()) if self.source else {}
         there = extents(self.target, remote.values())
-        last, verified = self.ledger.last_segments(), self.ledger.verified()
+        last, verified = self.ledger.last_mappings(), self.ledger.verified()
         newest = {key: last[key] for key in positions if key in last}
         ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
-        firsts = {TopicPartition(r.topic, r.partition): r for r in self.ledger.first_segments(list(ids.values()))}
+        firsts = {TopicPartition(r.topic, r.partition): r for r in self.ledger.first_mappings(list(ids.values()))}
         positions_of = [(*ids[key], position) for key in newest for position in positions[key]]
-        records: dict[TopicPartition, list[SegmentRecord]] = {}
-        for around in self.ledger.segments_around(positions_of, self.groups_on):
+        records: dict[TopicPartition, list[MappingRecord]] = {}
+        for around in self.ledger.mappings_around(positions_of, self.groups_on):
             records.setdefault(TopicPartition(around.topic, around.partition), []).append(around)
         found = {}
         for key, wanted in positions.items():
@@ -104,7 +104,7 @@ class PositionLookup:
             found[key] = Known(source, target, record, replicated)
         return found
 
-    def _is_recreated(self, record: SegmentRecord) -> bool:
+    def _is_recreated(self, record: MappingRecord) -> bool:
         if self.source and record.source_topic_id != self.source.topic_ids.get(record.topic):
             return True
         return record.target_topic_id != self.target.topic_ids.get(record.remote_topic)
@@ -114,7 +114,7 @@ class PositionLookup:
 
     @cached_property
     def _syncs(self) -> dict[TopicPartition, list[Sync]]:
-        """The offset syncs of the flow whose segments these are, in log order.
+        """The offset syncs of the flow whose mappings these are, in log order.
 
         The return trip reads those of another flow, whose ``offset-syncs.topic.location`` may be the other one: the first
         place that knows a partition counts. Other topics' syncs may lie in either.

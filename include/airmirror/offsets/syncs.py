@@ -1,4 +1,4 @@
-"""Offset syncs as MirrorMaker 2 writes them, from verified segments, so that its tools can still read them.
+"""Offset syncs as MirrorMaker 2 writes them, from verified mapping records, so that its tools can still read them.
 
 Never past the verified offset (invariant F), and never below the last upstream offset that was written: on one that is,
 MirrorMaker 2's store forgets everything that it knows of the partition (OffsetSyncStore.java), which a reset is to bring
@@ -18,22 +18,22 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.windows.fence import HeldClaim
+from airmirror.windows.fence import HeldLease
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
 
 
-def choose(segments: Iterable[SegmentRecord], written: int, verified: int, most: int, lag_max: int) -> list[OffsetSync]:
-    """The syncs to write for a partition's segment records: source offsets above ``written``, up to ``verified``.
+def choose(mappings: Iterable[MappingRecord], written: int, verified: int, most: int, lag_max: int) -> list[OffsetSync]:
+    """The syncs to write for a partition's mapping records: source offsets above ``written``, up to ``verified``.
 
-    The first and the last copied record of each segment record, and at most ``most`` between: where a run of consecutive
+    The first and the last copied record of each mapping record, and at most ``most`` between: where a run of consecutive
     offsets begins, and within one every ``lag_max + 1`` records.
     """
     found: dict[int, OffsetSync] = {}
-    for record in segments:
+    for record in mappings:
         inside = [
             OffsetSync(record.topic, record.partition, upstream, downstream)
             for upstream, downstream in _points(record, lag_max, written, verified)
@@ -46,8 +46,8 @@ def choose(segments: Iterable[SegmentRecord], written: int, verified: int, most:
     return [found[upstream] for upstream in sorted(found)]
 
 
-def _points(record: SegmentRecord, lag_max: int, written: int, verified: int) -> Iterator[tuple[int, int]]:
-    for run in record.segments:
+def _points(record: MappingRecord, lag_max: int, written: int, verified: int) -> Iterator[tuple[int, int]]:
+    for run in record.ranges:
         first = max(run.source_first, written + 1)
         last = min(run.source_end - 1, verified)
         if first <= last:
@@ -63,11 +63,11 @@ def emit_offset_syncs(
     *,
     window: str,
     tell: Callable[[str], None] = lambda phase: None,
-    under: HeldClaim | None = None,
+    under: HeldLease | None = None,
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
-    Done under a claim of the name ``window`` (or ``under`` one that is held already), and under a transactional id of its
+    Done under a lease of the name ``window`` (or ``under`` one that is held already), and under a transactional id of its
     own, which is initialised before the last syncs are read (invariant B). Raises FlowBusy, RecordsNotWritten, SlotFenced,
     or a cluster's error.
     """
@@ -97,7 +97,7 @@ def rewind_offset_syncs(
 ) -> int:
     """After a reset: say where partitions resume (source and target offset), below what was written before; how many.
 
-    Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim (``held``).
+    Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's lease (``held``).
     Raises RecordsNotWritten, or a cluster's error.
     """
     if not flow.settings.emit_offset_syncs_enabled:
@@ -149,6 +149,6 @@ def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
     for (topic, partition), verified in sorted(ledger.verified().items()):
         last = written.get((topic, partition), -1)
         if verified.offset > last:
-            segments = ledger.segments(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
-            found += choose(segments, last, verified.offset, most, lag_max)
+            mappings = ledger.mappings(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
+            found += choose(mappings, last, verified.offset, most, lag_max)
     return found

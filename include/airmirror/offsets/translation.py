@@ -1,9 +1,9 @@
-"""The translation of positions: exact by the segments (invariant G), never past the verified offset (F).
+"""The translation of positions: exact by the mappings (invariant G), never past the verified offset (F).
 
 A position is the next offset to read, as consumer groups commit it. Pure functions: what they need of a partition is in a
 ``Replicated``. Offsets between two runs of consecutive offsets (compacted, control and aborted records, the markers of
 our own transactions) hold nothing to read, so a position there is that of the next replicated record: but only where
-segment records follow one another from run to run. Of what none covers nothing is known, and it is never jumped over.
+mapping records follow one another from run to run. Of what none covers nothing is known, and it is never jumped over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cached_property
 
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.mappings import MappedRange, MappingRecord
 
 
 class Reason(StrEnum):
@@ -27,15 +27,15 @@ class Reason(StrEnum):
     MISSING = "topic or partition is not on the other cluster (yet, or any more)"
     RECREATED = "topic was recreated since it was replicated"
     BEYOND_END = "position beyond the log end (truncated)"
-    NOT_COVERED = "position in or next to what no segment record covers"
-    BEFORE_SEGMENTS = "position before what was replicated, and no offset sync tells of it"
+    NOT_COVERED = "position in or next to what no mapping record covers"
+    BEFORE_MAPPINGS = "position before what was replicated, and no offset sync tells of it"
     NOT_VERIFIED = "not yet verified"
     BELOW_START = "translated below the log start of the target"
     ACTIVE = "active on the target"
     AHEAD = "ahead on the target already"
     BEYOND_TARGET = "beyond the log end of the target"
     LAGGING = "held back by window.max.lag"
-    CLOSED = "its topic is closed: no window moves groups there any more"
+    FROZEN = "its topic is frozen: no window moves groups there any more"
     STREAMS_AHEAD = (
         "a streams group that the target does not have yet: on Kafka 4.2.0 its positions would break it (KAFKA-20254); "
         "streams.groups.ahead.allowed"
@@ -56,16 +56,16 @@ class Between(Enum):
 
     COVERED = "nothing to read"
     LOST = "something that an operator has declared lost, and that may be there all the same"
-    UNKNOWN = "offsets that no segment record covers"
+    UNKNOWN = "offsets that no mapping record covers"
 
 
 @dataclass(frozen=True)
 class Replicated:
     """The replicated records of a partition, as far as they are known.
 
-    ``source_start`` and ``target_start`` are where the first known segment record begins; ``verified`` is the last verified
+    ``source_start`` and ``target_start`` are where the first known mapping record begins; ``verified`` is the last verified
     source offset, ``verified_end`` where the verified records end on the target. ``records``, by offset, has at least, for
-    every position to translate, the segment records from the last run before it to the first that ends past it.
+    every position to translate, the mapping records from the last run before it to the first that ends past it.
     ``log_start`` is the source's. ``history``: offset syncs of what was copied before ``source_start``, by offset.
     """
 
@@ -73,13 +73,13 @@ class Replicated:
     target_start: int
     verified: int
     verified_end: int
-    records: Sequence[SegmentRecord]
+    records: Sequence[MappingRecord]
     log_start: int = 0
     history: Sequence[Sync] = ()
 
     @cached_property
-    def runs(self) -> list[Segment]:
-        return [run for record in self.records for run in record.segments]
+    def runs(self) -> list[MappedRange]:
+        return [run for record in self.records for run in record.ranges]
 
     @cached_property
     def between(self) -> list[Between]:
@@ -89,13 +89,13 @@ class Replicated:
             if before is not None and before.source_end != record.source_start:
                 now = Between.UNKNOWN
             now = _with_losses(now, record)
-            for _ in record.segments:
+            for _ in record.ranges:
                 found.append(now)
                 now = _with_losses(Between.COVERED, record)
         return [*found, now]
 
 
-def _with_losses(now: Between, record: SegmentRecord) -> Between:
+def _with_losses(now: Between, record: MappingRecord) -> Between:
     return Between.LOST if record.lost and now is Between.COVERED else now
 
 
@@ -114,7 +114,7 @@ class Translated:
 
 
 def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] = ()) -> Replicated:
-    """A partition without segments: empty on the target (all is still to come), or filled by another writer."""
+    """A partition without mappings: empty on the target (all is still to come), or filled by another writer."""
     if target_end == 0:
         return Replicated(
             source_start=log_start,
@@ -159,7 +159,7 @@ def to_target(known: Replicated, position: int) -> Translated | Reason:
 
 
 def to_source(known: Replicated, position: int) -> Translated | Reason:
-    """The return trip: the source's position for one of the target, by the same segments read backwards."""
+    """The return trip: the source's position for one of the target, by the same mappings read backwards."""
     if position < known.target_start and known.log_start < known.source_start:
         return _estimated(position, [(sync.target, sync.source) for sync in known.history])
     if known.verified < known.source_start and position > known.target_start:
@@ -184,7 +184,7 @@ def _on_source(known: Replicated, position: int) -> Translated | Reason:
     return Translated(position, known.runs[number].source_first if number < len(known.runs) else end)
 
 
-def _covers(records: Sequence[SegmentRecord], position: int) -> bool:
+def _covers(records: Sequence[MappingRecord], position: int) -> bool:
     """Return whether a record holds a source position, or ends there."""
     number = bisect_right(records, position, key=lambda record: record.source_start) - 1
     return number >= 0 and position <= records[number].source_end
@@ -208,6 +208,6 @@ def _estimated(position: int, pairs: Sequence[tuple[int, int]]) -> Translated | 
     """MirrorMaker 2's rule: the last sync at or before the position, and never more than one past it."""
     number = bisect_right(pairs, position, key=lambda pair: pair[0]) - 1
     if number < 0:
-        return Reason.BEFORE_SEGMENTS
+        return Reason.BEFORE_MAPPINGS
     here, there = pairs[number]
     return Translated(position, there + (position > here), exact=False)

@@ -20,7 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.windows.fence import HeldClaim, claimed
+from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.index import load_tail, scanned_of
 from airmirror.windows.mirror import Journal
 
@@ -88,26 +88,26 @@ def write_anew(
     *,
     window: str,
     tell: Callable[[str], None],
-    under: HeldClaim | None = None,
+    under: HeldLease | None = None,
 ) -> int:
-    """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
+    """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no lease.
 
-    The claim is of the name ``window``; the destination's transactional id is initialised before ``records`` is asked
+    The lease is of the name ``window``; the destination's transactional id is initialised before ``records`` is asked
     again, so that no other writer can have written in between; what others did before, a reset too, is in the ledger then.
-    ``under``: a claim that is held already, and no other is taken. Raises FlowBusy, RecordsNotWritten, SlotFenced.
+    ``under``: a lease that is held already, and no other is taken. Raises FlowBusy, RecordsNotWritten, SlotFenced.
     """
     if not records():
         return 0
     if under is not None:
         return write(into, records, held=under.check, tell=tell)
     ensure_internal_topics(into.flow)  # a reverse flow may never have had anything to replicate
-    with Journal.open(into.flow, ledger, into.purpose) as journal, claimed(journal, window, slots=0) as granted:
+    with Journal.open(into.flow, ledger, into.purpose) as journal, leased(journal, window, slots=0) as granted:
         journal.catch_up()
         return write(into, records, held=granted.check, tell=tell)
 
 
 def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Callable[[str], None]) -> int:
-    """The same under a claim that is held already: ``held`` raises where it is another's by now (invariant B).
+    """The same under a lease that is held already: ``held`` raises where it is another's by now (invariant B).
 
     Raises RecordsNotWritten, and what ``held`` does.
     """

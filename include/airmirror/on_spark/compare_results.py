@@ -17,7 +17,7 @@ from airmirror.on_spark.results import answer_of, fit, plain_error
 from airmirror.wire.records import Array
 
 LARGEST = 1 << 28  # bytes of one part's answer
-SEGMENT_COLUMNS = ("source", "target", "counts")
+RANGE_COLUMNS = ("source", "target", "counts")
 
 
 def encode(answer: Findings | AirmirrorError) -> bytes:
@@ -30,8 +30,8 @@ def encode(answer: Findings | AirmirrorError) -> bytes:
             [str(each.kind), each.source_offset, each.target_offset, each.count, list(each.parts)]
             for each in answer.differences
         ],
-        "segments": [_text(getattr(answer.segments, name)) for name in SEGMENT_COLUMNS],
-        "segments_are_cut": answer.segments.is_cut,
+        "ranges": [_text(getattr(answer.ranges, name)) for name in RANGE_COLUMNS],
+        "ranges_are_cut": answer.ranges.is_cut,
         "keeps_offsets": answer.keeps_offsets,
         "missing": _open_plain(answer.missing),
         "extra": _open_plain(answer.extra),
@@ -50,8 +50,8 @@ def _findings(
     *,
     counts: Any,
     differences: Any,
-    segments: Any,
-    segments_are_cut: Any,
+    ranges: Any,
+    ranges_are_cut: Any,
     keeps_offsets: Any,
     missing: Any,
     extra: Any,
@@ -60,7 +60,7 @@ def _findings(
 ) -> Findings:
     found = Findings(
         differences=[_difference(*each) for each in differences[:MOST_NAMED]],
-        segments=_mapped(segments, segments_are_cut),
+        ranges=_mapped(ranges, ranges_are_cut),
         keeps_offsets=fit(keeps_offsets, bool),
         missing=_open(missing),
         extra=_open(extra),

@@ -1,4 +1,4 @@
-"""One window as a Spark application: arguments in, exit status out. What it did is in the segment topic, not in its output."""
+"""One window as a Spark application: arguments in, exit status out. What it did is in the mapping topic, not in its output."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from airmirror.config import ConnectionNeeded, connections_of, properties
 from airmirror.errors import AirmirrorError
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import expectations_of
+from airmirror.flows.post_window import POST_WINDOW_TASKS, do_tasks
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
-from airmirror.flows.rounds import ROUNDS, follow
 from airmirror.flows.selection import Selection
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
@@ -25,7 +25,7 @@ APPLICATION = Path(__file__).parents[1] / "spark_jobs" / "replicate_window.py"  
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
 EXPECTATIONS = "AIRMIRROR_EXPECTATIONS"
-_ROUND_FLAGS = ("offset_syncs", "checkpoints", "group_offsets")
+_TASK_FLAGS = ("offset_syncs", "checkpoints", "group_offsets")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,13 +42,13 @@ def main(arguments: Sequence[str]) -> int:
             prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
             result = _window(given, prepared, selection)
             after = _flagged(given) if given.advance else []  # else another process continues
-            rounds = follow(prepared.opened, after, given.window, _tell)
+            tasks = do_tasks(prepared.opened, after, given.window, _tell)
     except AirmirrorError as error:
         print(f"airmirror: {error}", flush=True)
         return TRANSIENT if error.transient else FINAL
     _tell_result(result)
     errors = [row.error for row in result.rows if row.error is not None and row.failed]
-    errors += [each.error for each in rounds if each.error is not None]
+    errors += [each.error for each in tasks if each.error is not None]
     for line in (*map(str, errors), *prepared.refused):
         print(f"airmirror: {line}", flush=True)
     if prepared.refused or any(not error.transient for error in errors):
@@ -66,13 +66,13 @@ def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection)
         return run_judged(prepared, None, order, by, _flagged(given)).result
     # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has named it.
     known = given.expectations is not None and by.suites is not None
-    following = following_of(prepared.opened, by, window=given.window, rounds=_flagged(given)) if known else None
+    following = following_of(prepared.opened, by, window=given.window, tasks=_flagged(given)) if known else None
     return run(prepared, None, replace(order, following=following, advance=False))
 
 
 def _flagged(given: argparse.Namespace) -> list[str]:
-    """The rounds that are not switched off."""
-    return [name for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True) if getattr(given, flag)]
+    """The tasks that are not switched off."""
+    return [name for name, flag in zip(POST_WINDOW_TASKS, _TASK_FLAGS, strict=True) if getattr(given, flag)]
 
 
 def _check_settings(opened: Opened) -> None:
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--before", action="store_true", help="with --ranges: also what lies before the first replicated offset"
     )
-    for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True):
+    for name, flag in zip(POST_WINDOW_TASKS, _TASK_FLAGS, strict=True):
         option = f"--no-{flag.replace('_', '-')}"
         parser.add_argument(option, dest=flag, action="store_false", help=f"do not do what the task {name} does")
     return parser

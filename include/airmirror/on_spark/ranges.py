@@ -38,7 +38,7 @@ def run_ranges(
 
     In as many windows as it takes: that of the order, ``…-2``, ``…-3``. ``before``: also what lies before the first replicated
     offset, into topics of its own, where the flow wants that. ``done`` hears of every window and may raise; ``patiently`` calls
-    what needs the flow's claim. Raises what ``run`` and ``backfill`` raise.
+    what needs the flow's lease. Raises what ``run`` and ``backfill`` raise.
     """
     one, number = replace(order, until={item.key: item.end for item in ranges}, advance=False), 1
     while True:

@@ -55,13 +55,13 @@ def run_judged(
     spark_url: str | None,
     order: WindowOrder,
     expectations: Expectations,
-    rounds: Collection[str] = (),
+    tasks: Collection[str] = (),
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run; where the window follows (``window.follow.ms``) the gate
-    judges meanwhile too, and ``rounds`` are done. Raises what ``run`` and ``judge_flow`` raise.
+    judges meanwhile too, and ``tasks`` are done. Raises what ``run`` and ``judge_flow`` raise.
     """
     window, tell = order.window, order.tell
-    following = following_of(prepared.opened, expectations, window=window, rounds=rounds)
+    following = following_of(prepared.opened, expectations, window=window, tasks=tasks)
     result = run(prepared, spark_url, replace(order, following=following, advance=False))
     begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)

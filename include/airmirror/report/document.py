@@ -120,7 +120,7 @@ TITLES = {
     ),
     "differences": ("Differences", "Every run of records that is not equal on both sides."),
     "ranges": ("Sample", "The ranges of offsets that were compared, the end not included. Nothing else was read."),
-    "ledger": ("Ledger", "A database that mirrors the segment topic, compared with it."),
+    "ledger": ("Ledger", "A database that mirrors the mapping topic, compared with it."),
     "expectations": ("Expectations", "The gate lets a window advance only if these hold. As they are now."),
     "versions": ("Versions and configuration", "The digest is of all settings that count; secrets are not in it."),
 }

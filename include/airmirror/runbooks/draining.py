@@ -33,7 +33,7 @@ from airmirror.times import utc
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
 from airmirror.windows.window import WindowOrder, run_window
-from airmirror.wire.claims import ClaimEntry, holder
+from airmirror.wire.leases import LeaseEntry, holder
 
 SLOTS = 4
 MOST_WINDOWS = 100  # each of at most window.max.ms
@@ -55,21 +55,21 @@ class SourceNotQuiet(RunbookError):
     @property
     def what(self) -> str:
         return (
-            f"the source is still written to after {self.seconds:.0f} s; nothing was closed. Stop these producers, and do this "
+            f"the source is still written to after {self.seconds:.0f} s; nothing was frozen. Stop these producers, and do this "
             "again"
         )
 
 
 @dataclass(eq=False)
 class NotDrained(RunbookError):
-    """Partitions of which not everything is verified on the target; nothing was closed."""
+    """Partitions of which not everything is verified on the target; nothing was frozen."""
 
     transient: ClassVar[bool] = True
 
     @property
     def what(self) -> str:
         status = command("status", flow=self.flow)
-        return f"not everything is verified on the target, so that nothing was closed; {status} shows what holds it up"
+        return f"not everything is verified on the target, so that nothing was frozen; {status} shows what holds it up"
 
 
 def await_quiet(
@@ -129,7 +129,7 @@ def prove_past(
     while True:
         catch_up_soon(opened)
         left = _unproven(opened, wanted, starts)
-        if left and not _is_claimed(opened):
+        if left and not _is_leased(opened):
             try:
                 _last_window(opened, {key.topic for key in wanted}, tell)
             except FlowBusy as busy:
@@ -190,15 +190,15 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
         raise NotDrained(opened.flow.name, tuple(wrong))
 
 
-def _is_claimed(opened: Opened) -> bool:
+def _is_leased(opened: Opened) -> bool:
     """Return whether a window is at work, by the ledger, which has caught up."""
-    held = holder((ClaimEntry(*each) for each in opened.ledger.claims()), compacted=True)
+    held = holder((LeaseEntry(*each) for each in opened.ledger.leases()), compacted=True)
     return held is not None and held.alive_at(int(time.time() * 1000))
 
 
 def _topics(opened: Opened) -> set[str]:
-    """The source's topics that the flow replicates, also where it is closed, but for those that another order has named."""
-    planned, owners = plan_topics(opened, closed_too=True), opened.ledger.owners()
+    """The source's topics that the flow replicates, also where it is frozen, but for those that another order has named."""
+    planned, owners = plan_topics(opened, frozen_too=True), opened.ledger.owners()
     known = set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
     return {topic for topic in known if not owners.is_apart(topic)}
 
@@ -258,6 +258,6 @@ def _client(opened: Opened) -> str:
 
 
 def in_threads(slots: Sequence[Slot]) -> list[SlotResult]:
-    """Run slots in this process: whoever switches applications over, or rehearses it, does not wait for Spark."""
+    """Run slots in this process: whoever cuts applications over, or rehearses it, does not wait for Spark."""
     with ThreadPoolExecutor(len(slots), "slot") as pool:
         return [result for results in pool.map(run_slot, slots) for result in results]

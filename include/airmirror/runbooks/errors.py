@@ -38,7 +38,8 @@ class RunbookError(AirmirrorError):
 @dataclass(eq=False)
 class CannotUndo(RunbookError):
     """A procedure that can't be undone as things are, because applications have read or written since, or it is over.
-    ``way_out``: what can be done instead, with its command. Nothing was changed, but that a migration's fence may be down."""
+    ``way_out``: what can be done instead, with its command. Nothing was changed, but that a migration's producers may be
+    unblocked."""
 
     runbook: str
     way_out: str

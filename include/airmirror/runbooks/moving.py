@@ -1,6 +1,6 @@
 """Consumer groups moved to their translated positions on the target, for good, and put back where they stood before.
 
-Where a group stood is written to the segment topic before it is moved, once: whoever is killed and runs again finds where it
+Where a group stood is written to the mapping topic before it is moved, once: whoever is killed and runs again finds where it
 stood at the very first. Never past the verified offset (invariant F), and never back.
 """
 
@@ -30,9 +30,9 @@ from airmirror.offsets.positions import GroupPosition, held_back
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Journal
-from airmirror.wire.switches import GroupMove
+from airmirror.wire.moves import GroupMove
 
 OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
 Written = dict[str, dict[TopicPartition, Committed]]
@@ -67,8 +67,8 @@ class GroupsReadOn(RunbookError):
 
 
 @dataclass(frozen=True)
-class SegmentWriter:
-    """What writes to a flow's segment topic, in the name of ``window``. ``check`` raises where that may not go on."""
+class MappingWriter:
+    """What writes to a flow's mapping topic, in the name of ``window``. ``check`` raises where that may not continue."""
 
     journal: Journal
     appender: Appender
@@ -76,9 +76,9 @@ class SegmentWriter:
     check: Callable[[], None] = lambda: None
 
     @classmethod
-    def of(cls, granted: GrantedClaim) -> SegmentWriter:
-        """Under a claim: SlotFenced where it is another's by now."""
-        return cls(granted.journal, granted.appender, granted.claim.window, granted.check)
+    def of(cls, granted: GrantedLease) -> MappingWriter:
+        """Under a lease: SlotFenced where it is another's by now."""
+        return cls(granted.journal, granted.appender, granted.lease.window, granted.check)
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Append records, null values delete. Raises AppendFailed, AccessDenied, SlotFenced."""
@@ -89,19 +89,19 @@ class SegmentWriter:
 
 
 @contextmanager
-def unclaimed(journal: Journal, window: str) -> Iterator[SegmentWriter]:
-    """A pen that needs no claim: for what people decide while windows go on."""
-    with Appender(journal.flow.target, journal.topics.segments) as appender:
-        yield SegmentWriter(journal, appender, window)
+def unleased(journal: Journal, window: str) -> Iterator[MappingWriter]:
+    """A writer that needs no lease: for what people decide while windows continue."""
+    with Appender(journal.flow.target, journal.topics.mappings) as appender:
+        yield MappingWriter(journal, appender, window)
 
 
-def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
+def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
     ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
-    have gone on. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
+    have gone further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
-    journal = pen.journal
+    journal = writer.journal
     rows, there = held_back(journal, rows), list_groups(journal.target)
     names = {row.group for row in rows}
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
@@ -111,9 +111,9 @@ def move_groups(pen: SegmentWriter, rows: Sequence[GroupPosition], *, all_too: b
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
     offsets = _to_write(rows, planned, on_target)
-    pen.write(_remembered(pen, planned, rows, on_target, None if all_too else offsets))
+    writer.write(_remembered(writer, planned, rows, on_target, None if all_too else offsets))
     errors = commit_offsets(journal.target, offsets)
-    pen.check()  # Kafka has no fence for positions: whoever has the claim by now may have put groups back
+    writer.check()  # Kafka has no fence for positions: whoever has the lease by now may have put groups back
     journal.catch_up()
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
@@ -169,7 +169,7 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
 
 
 def _remembered(
-    pen: SegmentWriter,
+    writer: MappingWriter,
     planned: Sequence[GroupOffset],
     rows: Sequence[GroupPosition],
     on_target: OnTarget,
@@ -179,19 +179,19 @@ def _remembered(
 
     ``only``: of those that are written now, None: also of those that stand there already.
     """
-    known, written = moved(pen.journal), []
+    known, written = moved(writer.journal), []
     for row, item in zip(rows, planned, strict=True):
         if item.reason or item.downstream is None or (only is not None and row.remote not in only.get(row.group, {})):
             continue
         stood = on_target.get(row.group, {}).get(row.remote)
         before = known.get((row.group, row.remote_topic, row.partition))
-        if before is not None and (before.after, before.window) == (item.downstream, pen.window):
+        if before is not None and (before.after, before.window) == (item.downstream, writer.window):
             continue
         move = GroupMove(
             group=row.group,
             topic=row.remote_topic,
             partition=row.partition,
-            window=pen.window,
+            window=writer.window,
             before=stood.offset if stood else -1,
             after=item.downstream,
             time_ms=int(time.time() * 1000),
@@ -252,10 +252,10 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     return rows
 
 
-def put_back(pen: SegmentWriter, rows: Sequence[PutBack]) -> None:
+def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
     """Put groups back where they stood; one that stood nowhere has no offset there any more. Then the moves are forgotten.
 
-    Raises SlotFenced where the claim is another's by now, GroupsActive.
+    Raises SlotFenced where the lease is another's by now, GroupsActive.
     """
     offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
@@ -267,12 +267,12 @@ def put_back(pen: SegmentWriter, rows: Sequence[PutBack]) -> None:
             nowhere.setdefault(row.move.group, []).append(key)
         else:
             offsets.setdefault(row.move.group, {})[key] = Committed(row.move.before, row.move.metadata_before)
-    pen.check()
-    target = pen.journal.target
+    writer.check()
+    target = writer.journal.target
     errors = {**commit_offsets(target, offsets), **delete_offsets(target, nowhere)}
     if errors:
-        raise GroupsActive(pen.journal.flow.name, tuple(sorted({group for group, _ in errors})))
-    forget(pen, [row.move for row in rows])
+        raise GroupsActive(writer.journal.flow.name, tuple(sorted({group for group, _ in errors})))
+    forget(writer, [row.move for row in rows])
 
 
 def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:
@@ -289,8 +289,8 @@ def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Seque
     return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
 
 
-def switched(window: str) -> GroupMove:
-    """The record that all groups of ``window`` were switched: what they have beyond their moves, they have from then on."""
+def cut_over_mark(window: str) -> GroupMove:
+    """The record that all groups of ``window`` were cut over: what they have beyond their moves, they have from then on."""
     return GroupMove(
         group="",
         topic=window,
@@ -304,12 +304,12 @@ def switched(window: str) -> GroupMove:
 
 
 def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[GroupMove]:
-    """Return the moves in ``topics`` of the target, and the records of switches of which no other move is left."""
+    """Return the moves in ``topics`` of the target, and the records of cut-overs of which no other move is left."""
     inside = {each.window for each in moves_ if each.group and each.topic in topics}
     left = {each.window for each in moves_ if each.group and each.topic not in topics}
     return [each for each in moves_ if (each.topic in topics if each.group else each.window in inside - left)]
 
 
-def forget(pen: SegmentWriter, moves_: Collection[GroupMove]) -> None:
+def forget(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
     """Delete moves: they were undone, or can't be any more."""
-    pen.write([(each.encode_key(), None) for each in moves_])
+    writer.write([(each.encode_key(), None) for each in moves_])

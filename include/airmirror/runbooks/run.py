@@ -1,4 +1,4 @@
-"""Carrying a runbook out: its steps one after the other, each as soon as the flow's claim is free."""
+"""Carrying a runbook out: its steps one after the other, each as soon as the flow's lease is free."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from airmirror.config import Flow
-from airmirror.flows.claims import when_free
 from airmirror.flows.holds import check_decision
+from airmirror.flows.leases import when_free
 from airmirror.report.document import Document
 from airmirror.runbooks.errors import NoSuchStep
 from airmirror.runbooks.runbook import SILENT, O, Progress, Ran, Runbook, S, Step
@@ -46,7 +46,7 @@ def run(
 
 
 def undo(runbook: Runbook[S, O], site: S, order: O, progress: Progress = SILENT) -> Document:
-    """Undo what was done, as soon as the claims are free. Raises CannotUndo, FlowBusy, and what an undo raises."""
+    """Undo what was done, as soon as the leases are free. Raises CannotUndo, FlowBusy, and what an undo raises."""
     assert runbook.undo is not None
     return _patiently(runbook, site, partial(runbook.undo.do, site, order, progress), progress)
 

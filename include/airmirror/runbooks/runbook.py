@@ -125,9 +125,10 @@ def _nothing(gave: Any) -> bool:
 
 @dataclass(frozen=True)
 class Asking(Generic[S, O]):
-    """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that goes on.
+    """A question to people before a step; it covers the steps after it up to the next question. ``yes``: the answer that
+    continues.
 
-    ``title``: what is asked, as *switch consumers*, "": the runbook's. ``text``: Markdown, the first words of the question.
+    ``title``: what is asked, as *cut over consumers*, "": the runbook's. ``text``: Markdown, the first words of the question.
     ``shows``: the facts under it, None: those of ``Runbook.look``. ``of``: the flows whose people are asked.
     """
 
@@ -157,7 +158,7 @@ class Step(Generic[S, O]):
 
 @dataclass(frozen=True)
 class Undo(Generic[S, O]):
-    """The way back. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
+    """The undo. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
     done. ``do``: the same, done, or CannotUndo. ``yes``: the answer of people who want it."""
 
     help: str
@@ -171,7 +172,7 @@ class Undo(Generic[S, O]):
 class Runbook(Generic[S, O]):
     """A procedure. ``title``: its name in a sentence, as *fail over*; ``summary`` and ``helps``: of its commands.
 
-    ``opens``: the context in which it is looked at, carried out and undone; ``others``: other flows whose claims it
+    ``opens``: the context in which it is looked at, carried out and undone; ``others``: other flows whose leases it
     takes there. ``plan``: what it would mean, of the flow alone.
     ``look``: the same of an order, as a dry run and the first question show it. ``check`` raises what refuses the order as things
     are, before either, and before the first step.

@@ -1,4 +1,4 @@
-"""Records that others have written to a flow's remote topics since its last window: applications have gone on there.
+"""Records that others have written to a flow's remote topics since its last window: applications have written there since.
 
 A window may be at work meanwhile. The logs' ends are asked for first, then the index reads what was committed by then: what lies
 in between, and the flow's own producers have not written, is of others.
@@ -26,7 +26,7 @@ def written_since(journal: Journal, remote: Collection[str] | None = None) -> li
     stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
     now = offsets_with_patience(journal.target, there, LATEST)
     # Else no window has run, or this user may not know. After the ends were asked for: what was committed by then is known now.
-    if not journal.target.refresh_existing([journal.topics.segments]):
+    if not journal.target.refresh_existing([journal.topics.mappings]):
         journal.catch_up()
     ends = _ends(journal)
     longer = [key for key in there if now[key] > ends.get(key, 0)]
@@ -84,7 +84,7 @@ def _partitions(journal: Journal, remote: Collection[str] | None) -> list[TopicP
 
 def _ends(journal: Journal) -> dict[TopicPartition, int]:
     """Return where each remote partition ends, as the flow has written it."""
-    lasts = journal.index.last_segments().values()
+    lasts = journal.index.last_mappings().values()
     return {TopicPartition(last.remote_topic, last.partition): last.target_end for last in lasts}
 
 

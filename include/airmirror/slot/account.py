@@ -11,9 +11,9 @@ import xxhash
 
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.mappings import MappedRange, MappingRecord
 
-MOST_SEGMENTS = 20_000  # in one record of the segment topic, which stays well below max.message.bytes then
+MOST_RANGES = 20_000  # in one record of the mapping topic, which stays well below max.message.bytes then
 
 _batch_shape = struct.Struct(">hiqqi")
 
@@ -54,7 +54,7 @@ class Account:
     start: int
     target_end: int
     end: int = -1
-    runs: int = 0  # of source offsets without a gap between them that were sent: there will be as many segments
+    runs: int = 0  # of source offsets without a gap between them that were sent: there will be as many ranges
     sent_end: int = -1
     copied: int = 0
     control: int = 0
@@ -68,7 +68,7 @@ class Account:
     leader_epoch: int = -1
     target_epoch: int = -1  # of what ends at ``target_end``, -1 unknown
     checksum: int = -1  # of the source's batch with the last offset, -1 unknown
-    segments: list[Segment] = field(default_factory=list)
+    ranges: list[MappedRange] = field(default_factory=list)
     digest: Digest = field(default_factory=Digest)
 
     def __post_init__(self) -> None:
@@ -91,17 +91,17 @@ class Account:
 
     @property
     def is_full(self) -> bool:
-        """Return whether its record would become too large with many more segments."""
-        return self.runs > MOST_SEGMENTS
+        """Return whether its record would become too large with many more ranges."""
+        return self.runs > MOST_RANGES
 
     def written(self, runs: Sequence[tuple[int, int]], target_first: int) -> None:
         """Records of the source runs (first offset, count) lie on the target from ``target_first`` on."""
         for first, count in runs:
-            last = self.segments[-1] if self.segments else None
+            last = self.ranges[-1] if self.ranges else None
             if last and last.source_end == first and last.target_end == target_first:
-                self.segments[-1] = Segment(last.source_first, last.target_first, last.count + count)
+                self.ranges[-1] = MappedRange(last.source_first, last.target_first, last.count + count)
             else:
-                self.segments.append(Segment(first, target_first, count))
+                self.ranges.append(MappedRange(first, target_first, count))
             self.copied += count
             target_first += count
         self.target_end = target_first
@@ -116,10 +116,10 @@ class Account:
         time_ms: int,
         slot: int = 0,
         checksum: int = -1,
-    ) -> SegmentRecord:
-        """The segment record of the transaction (invariant A). ``ids``: of the source's topic and of the remote one."""
+    ) -> MappingRecord:
+        """The mapping record of the transaction (invariant A). ``ids``: of the source's topic and of the remote one."""
         target_end = max(self.target_end, 0)
-        return SegmentRecord(
+        return MappingRecord(
             source_topic_id=ids[0],
             topic=key.topic,
             partition=key.partition,
@@ -130,7 +130,7 @@ class Account:
             source_end=self.end,
             target_topic_id=ids[1],
             remote_topic=remote_topic,
-            target_start=self.segments[0].target_first if self.segments else target_end,
+            target_start=self.ranges[0].target_first if self.ranges else target_end,
             target_end=target_end,
             copied=self.copied,
             control=self.control,
@@ -141,7 +141,7 @@ class Account:
             max_timestamp=self.max_timestamp,
             leader_epoch=self.leader_epoch,
             digest=self.digest.value(),
-            segments=tuple(self.segments),
+            ranges=tuple(self.ranges),
             min_timestamp=self.min_timestamp,
             read_ms=self.read_ms,
             target_epoch=self.target_epoch,

@@ -1,7 +1,7 @@
 """Records of others in a remote topic: found between what this flow wrote last and what it writes next (invariants B, G).
 
 Every slot looks before it produces anything, so that a partition with records of others stops without a trace; and again at
-every write, since others may write meanwhile. Only what the newest segment and its transaction's marker do not explain is
+every write, since others may write meanwhile. Only what the newest mapping and its transaction's marker do not explain is
 read: for most partitions that is the offset of their end.
 """
 
@@ -16,13 +16,13 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import AccessLost, ForeignRecords, PartitionError, PartitionFailed, TargetUnavailable
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 STABLE_SECONDS = 5.0  # for the last stable offset: every transaction of the flow has ended before
 
 
-def explained(last: SegmentRecord | None) -> int:
-    """The end of a remote log that its newest segment record explains: its records, and the marker that committed them.
+def explained(last: MappingRecord | None) -> int:
+    """The end of a remote log that its newest mapping record explains: its records, and the marker that committed them.
 
     A log that ends there holds nothing else; in a longer one something may lie before the marker too. No marker of ours
     follows records that MirrorMaker 2 has copied.

@@ -1,7 +1,7 @@
-"""A slot from its first attempt to its result: initialise, check the claim, read progress, copy; again where that helps.
+"""A slot from its first attempt to its result: initialise, check the lease, read progress, copy; again where that helps.
 
-Every attempt does, in this order (invariant B): InitProducerId; read the segment topic to an end asked for after that
-answer, and end as fenced where another window's claim holds; read progress; copy. It starts from the progress that is
+Every attempt does, in this order (invariant B): InitProducerId; read the mapping topic to an end asked for after that
+answer, and end as fenced where another window's lease holds; read progress; copy. It starts from the progress that is
 committed, never from the plan (invariant C).
 """
 
@@ -19,7 +19,6 @@ from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained, look
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.compression import compression_of
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.slot.copy import copy
@@ -36,14 +35,15 @@ from airmirror.slot.errors import (
 )
 from airmirror.slot.follow import NO_END, Following, seconds_left
 from airmirror.slot.intake import Intake
+from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import Refusals
 from airmirror.slot.source import Source, lanes_for
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.merging import Merging, filling
-from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 3.0  # for an election on the target
 LEAST_PAUSE, MOST_PAUSE = 0.1, 5.0  # seconds between two attempts
@@ -167,40 +167,40 @@ def _results(
 
 def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, deadline: float) -> bool:
     """One attempt at everything that is left; whether it was finished."""
-    target.refresh([slot.segment_topic, slot.progress_topic])
+    target.refresh([slot.mapping_topic, slot.progress_topic])
     transaction = TransactionalId(target, slot.transactional_id, attempts.pace.timeout_ms, deadline + GRACE_SECONDS)
     transaction.initialise()
-    claim = ClaimLog(slot, target)
-    committed = claim.committed()
-    transaction.look = claim.look
-    attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, claim.age))
+    lease = LeaseLog(slot, target)
+    committed = lease.committed()
+    transaction.look = lease.look
+    attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, lease.age))
     follows = time.monotonic() < attempts.follow_until
     partitions = []
     for partition in slot.partitions:
         key = partition.source
         partition = _continued(partition, committed.get(key))
         attempts.positions[key] = partition.start
-        end, goes_on = _end(attempts, partition, follows)
-        is_held = slot.follow_ms > 0 and key in claim.held
+        end, follows_on = _end(attempts, partition, follows)
+        is_held = slot.follow_ms > 0 and key in lease.held
         if (
-            (partition.start < end or goes_on)
+            (partition.start < end or follows_on)
             and not is_held
             and (key not in attempts.failed or key in attempts.limits)
         ):
             partitions.append((partition, end))
     if not partitions:
         return True
-    if claim.is_ending:
+    if lease.is_ending:
         return False
     source.refresh({partition.topic for partition, _ in partitions})
-    target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
+    target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.mapping_topic, slot.progress_topic})
     partitions = _usable(slot, source, target, attempts, partitions)
     if not partitions:
         return True
     round_trip = max((target.round_trip(node) for node in target.nodes), default=0.0)
     read_back = None
     if slot.flow.window.verify == "readback":
-        read_back = ReadBack(target, deadline + GRACE_SECONDS, claim.look, lanes_for(round_trip))
+        read_back = ReadBack(target, deadline + GRACE_SECONDS, lease.look, lanes_for(round_trip))
     dead_letters = open_dead_letter_topic(slot.flow, target)
     context = CopyContext(
         slot=slot,
@@ -214,10 +214,10 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     intakes = [
         Intake(context, partition, end, attempts.refusals.get(partition.source)) for partition, end in partitions
     ]
-    follow = _following(slot, attempts, claim, intakes) if follows else None
+    follow = _following(slot, attempts, lease, intakes) if follows else None
     try:
         reading = Source(source, slot, intakes, attempts.pace, attempts.limit)
-        done = copy(context, reading, intakes=intakes, claim=claim, deadline=deadline, follow=follow)
+        done = copy(context, reading, intakes=intakes, lease=lease, deadline=deadline, follow=follow)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
@@ -241,7 +241,7 @@ def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[
     return (bad if follows else min(partition.end, bad)), False
 
 
-def _following(slot: Slot, attempts: _Attempts, claim: ClaimLog, intakes: Sequence[Intake]) -> Following:
+def _following(slot: Slot, attempts: _Attempts, lease: LeaseLog, intakes: Sequence[Intake]) -> Following:
     """Let the partitions continue after their planned ends; not for long where others are to be taken in again."""
     until = attempts.follow_until
     if any(error.transient for error in attempts.failed.values()):
@@ -249,7 +249,7 @@ def _following(slot: Slot, attempts: _Attempts, claim: ClaimLog, intakes: Sequen
     for intake in intakes:
         if intake.partition.source not in attempts.limits:
             intake.end_at(NO_END)
-    return Following(until, slot.flow.window.follow_commit_ms, claim)
+    return Following(until, slot.flow.window.follow_commit_ms, lease)
 
 
 def _taken_in_again(attempts: _Attempts) -> bool:
@@ -262,7 +262,7 @@ def _taken_in_again(attempts: _Attempts) -> bool:
     return True
 
 
-def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> SlotPartition:
+def _continued(partition: SlotPartition, committed: MappingRecord | None) -> SlotPartition:
     if committed is None or committed.source_end <= partition.start:
         return partition
     return replace(

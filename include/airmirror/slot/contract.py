@@ -24,7 +24,7 @@ class SlotPartition:
     end: int  # exclusive
     source_topic_id: UUID
     target_topic_id: UUID
-    target_end: int  # where the last segment ends on the target (exclusive), -1: there is none yet
+    target_end: int  # where the last mapping ends on the target (exclusive), -1: there is none yet
     leader_epoch: int  # of the last accounted batch, -1 unknown
     compacted: bool  # whether holes are allowed (invariant E)
     max_message_bytes: int  # what the remote topic takes
@@ -50,12 +50,12 @@ class Slot:
     flow: Flow
     window: str
     number: int
-    claim_offset: int  # of the window's claim in the segment topic
+    lease_offset: int  # of the window's lease in the mapping topic
     max_ms: int  # from the slot's start on, by its own clock: after that nothing new is begun
     max_bytes: int | None  # the slot's share of window.max.bytes
     progress_topic: str
     progress_partitions: int
-    segment_topic: str
+    mapping_topic: str
     partitions: tuple[SlotPartition, ...]
     slots: int = 1  # of the window
     follow_ms: int = 0  # so long it copies what comes after the planned ends; 0: it ends there
@@ -97,7 +97,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class SlotResult(OfPartition):
-    """One row a partition: how it ended. The segments say what was copied; they are committed with the records."""
+    """One row a partition: how it ended. The mappings say what was copied; they are committed with the records."""
 
     topic: str
     partition: int

@@ -2,7 +2,7 @@
 
 One thread keeps the brokers busy: the next chunk is on its way while the last one is produced, and the one before is
 read back. A transaction is committed after ``window.commit.bytes`` or ``window.commit.ms``, records, progress and
-segments together (invariant A).
+mappings together (invariant A).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import partial
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.partitions import TopicPartition
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.errors import InternalTopicUnfit
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
 from airmirror.slot.internal_records import Build, commit_records
+from airmirror.slot.lease import LeaseLog
 from airmirror.slot.outbox import Outgoing
 from airmirror.slot.source import Source
 from airmirror.wire.requests import Produced
@@ -29,13 +29,13 @@ def copy(
     context: CopyContext,
     source: Source,
     intakes: Sequence[Intake],
-    claim: ClaimLog,
+    lease: LeaseLog,
     deadline: float,
     follow: Following | None = None,
 ) -> bool:
     """Copy until every partition is done, the slot's time or bytes are used up, or its driver ends it; whether all are done.
 
-    ``claim``: looked at before each further transaction, and every second; ``deadline``: when nothing new is begun any more, by
+    ``lease``: looked at before each further transaction, and every second; ``deadline``: when nothing new is begun any more, by
     ``time.monotonic``; ``follow``: moves the ends. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or
     a transient error of the clusters.
     """
@@ -45,13 +45,13 @@ def copy(
     source.ask()
     while not all(intake.is_done for intake in intakes):
         buffer, answers = source.answer()
-        claim.look()
+        lease.look()
         for intake, fetched in answers:
             intake.take(buffer, fetched)
         if follow:
             follow.step(intakes)
         in_transaction = sum(intake.account.bytes for intake in intakes)
-        cut = time.monotonic() >= deadline or in_transaction >= budget or claim.is_ending
+        cut = time.monotonic() >= deadline or in_transaction >= budget or lease.is_ending
         if not cut:
             source.ask()
         sending = time.monotonic()
@@ -68,19 +68,19 @@ def copy(
             or any(intake.account.is_full for intake in intakes)
             or (follow and follow.is_due(intakes, elapsed_ms))
         ):
-            commit(context, source, intakes, claim)
+            commit(context, source, intakes, lease)
             if all(intake.is_done for intake in intakes):
                 return True
-            begin_another(context, claim)
-            source.limit.share_out(claim.commits)
+            begin_another(context, lease)
+            source.limit.share_out(lease.commits)
             budget -= in_transaction
             begun = time.monotonic()
-    commit(context, source, intakes, claim)
+    commit(context, source, intakes, lease)
     return all(intake.is_done for intake in intakes)
 
 
-def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], claim: ClaimLog) -> None:
-    """Read back what is outstanding, then commit records, progress and segments together (invariant A).
+def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], lease: LeaseLog) -> None:
+    """Read back what is outstanding, then commit records, progress and mappings together (invariant A).
 
     What this waits for ends with the window, and some seconds (``attempts.GRACE_SECONDS``).
     """
@@ -91,7 +91,7 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], clai
     if context.read_back:
         context.read_back.drain()
     source.check_topics()
-    claim.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
+    lease.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
     put_internal_records(context, changed)
     context.outbox.drain()
     check_targets(context, changed)
@@ -100,14 +100,14 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], clai
         intake.committed()
 
 
-def begin_another(context: CopyContext, claim: ClaimLog) -> None:
-    """Initialise, then look at the claim, before every further transaction too (invariant B).
+def begin_another(context: CopyContext, lease: LeaseLog) -> None:
+    """Initialise, then look at the lease, before every further transaction too (invariant B).
 
     A transaction that was committed and can't be ended in a partition is never fenced: its producer must not continue.
     """
     context.transaction.initialise()
     context.outbox.start_sequences_anew()
-    claim.check()
+    lease.check()
 
 
 def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
@@ -120,7 +120,7 @@ def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
 
 
 def put_internal_records(context: CopyContext, intakes: Sequence[Intake]) -> None:
-    """Put the progress and segment records of ``intakes`` into the outbox, for the transaction that is open."""
+    """Put the progress and mapping records of ``intakes`` into the outbox, for the transaction that is open."""
     put_batches(context, commit_records(context, intakes))
 
 

@@ -79,7 +79,7 @@ class Delivery:
 
     def committed(self, position: int, leader_epoch: int) -> None:
         """Begin the account of the next transaction."""
-        if self.account.segments:
+        if self.account.ranges:
             self._known_end += 1  # the marker that has committed them
         before = self.account
         self.account = Account(position, before.target_end, leader_epoch=leader_epoch, target_epoch=before.target_epoch)

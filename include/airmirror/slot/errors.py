@@ -42,7 +42,7 @@ def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
 
 def end_return(flow: Flow, into: str) -> str:
     """The command that ends the return of a topic of ``flow`` to ``into``, and deletes nothing."""
-    return command("failback", "undo", "--topic", into, "--reason", "…", "--yes", flow=flow.opposite)
+    return command("failback", "undo", "--topic", into, "--reason", "…", "--yes", flow=flow.reverse_name)
 
 
 BEGINNING = "copy again from the source's first offset, appended after the existing records"

@@ -9,15 +9,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airmirror.slot.claim import ClaimLog
 from airmirror.slot.intake import Intake
+from airmirror.slot.lease import LeaseLog
 
 NO_END = 1 << 62  # more than any offset
-START_SECONDS = 30.0  # from a window's claim until its slots begin: what Spark takes longer counts as followed
+START_SECONDS = 30.0  # from a window's lease until its slots begin: what Spark takes longer counts as followed
 
 
 def seconds_left(follow_ms: int, age: float) -> float:
-    """The most seconds that a slot which begins now still follows; ``age``: of its window's claim.
+    """The most seconds that a slot which begins now still follows; ``age``: of its window's lease.
 
     A slot follows for the whole time since it began. One that Spark has started again ends soon after the others, whatever
     its own clock says.
@@ -31,13 +31,13 @@ class Following:
 
     until: float
     commit_ms: int
-    claim: ClaimLog
+    lease: LeaseLog
 
     def step(self, intakes: Sequence[Intake]) -> None:
         """End what is held, and everything when the time is up."""
         now = time.monotonic()
         for intake in intakes:
-            if intake.partition.source in self.claim.held:
+            if intake.partition.source in self.lease.held:
                 intake.end_at(intake.position)
             elif now >= self.until:
                 intake.end_at(max(intake.position, intake.planned))

@@ -1,4 +1,4 @@
-"""The records that go with every commit: MirrorMaker 2's progress and our segments (invariant A)."""
+"""The records that go with every commit: MirrorMaker 2's progress and our mappings (invariant A)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
     for intake in intakes:
         partition, account = intake.partition, intake.account
-        segment = account.record(
+        mapping = account.record(
             partition.source,
             partition.remote_topic,
             (partition.source_topic_id, partition.target_topic_id),
@@ -38,8 +38,8 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
             slot=slot.number,
             checksum=-1 if partition.compacted else account.checksum,  # a cleaner rewrites batches
         )
-        by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
-            (segment.encode_key(), segment.encode_value())
+        by_partition.setdefault(TopicPartition(slot.mapping_topic, 0), []).append(
+            (mapping.encode_key(), mapping.encode_value())
         )
         target, progress = progress_record(slot, partition.topic, partition.partition, account.end - 1)
         by_partition.setdefault(target, []).append(progress)

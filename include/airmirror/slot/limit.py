@@ -1,6 +1,6 @@
 """The flow's limit (``throttle.bytes.per.second``) in one slot: a token bucket for the bytes that it fetches.
 
-Its share of the limit fills it. Slots know nothing of each other but what they commit, and each reads that in the segment topic
+Its share of the limit fills it. Slots know nothing of each other but what they commit, and each reads that in the mapping topic
 before its own commits. From it all of them work out the same shares, whose sum is the limit: a slot is given what it has used
 lately and as much again, where there is enough; slots that want more than that share the rest equally; what none wants is
 spread over all. So a slot that has little to copy, has not begun or has ended leaves its part to the others within seconds, and

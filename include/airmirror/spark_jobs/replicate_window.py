@@ -1,4 +1,4 @@
-"""The job for spark-submit: one window of a flow. The submitter makes the window's id; results are in the segment topic."""
+"""The job for spark-submit: one window of a flow. The submitter makes the window's id; results are in the mapping topic."""
 
 import sys
 

@@ -66,13 +66,13 @@ def refusals(
     """Return why topics must not be replicated, by topic, with the way out.
 
     ``there``: for each other source alias of interest, the topics that it has. Of topics that return the
-    reverse flow brings nothing back: it is closed.
+    reverse flow brings nothing back: it is frozen.
     """
     reasons: dict[str, str] = {}
     writers = {} if flow.is_aggregate else other_writers(flow, topics, others)
     most = 10 + MOST_NAMES // (1 + len(topics) * len(others))
     for topic, remote in topics.items():
-        open_too = [each for each in others if topic not in flow.returns or each.name != flow.opposite]
+        open_too = [each for each in others if topic not in flow.returns or each.name != flow.reverse_name]
         if path := loop(flow, topic, remote, open_too, most):
             reasons[topic] = (
                 f"its records would come back to it by {', '.join(path)}, for ever; "

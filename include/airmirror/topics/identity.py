@@ -1,6 +1,6 @@
-"""The other flows of a flow's clusters: identities, read from the segment topics before anything is written.
+"""The other flows of a flow's clusters: identities, read from the mapping topics before anything is written.
 
-Every flow writes its aliases, the ids of both clusters and its rules into its segment topic. From those on its source a
+Every flow writes its aliases, the ids of both clusters and its rules into its mapping topic. From those on its source a
 flow learns by which names the clusters upstream of it are known; where its own target is among them under another name,
 no policy could tell that records come back, and the names of topics would grow for ever. What others say there is checked
 (``topics.strangers``): what makes no sense is a warning.
@@ -22,14 +22,14 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.errors import ValueNotKept
-from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
+from airmirror.naming import DefaultReplicationPolicy, is_mapping_topic, mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.mirror import Mirror, caught_up_opposite, check_ends, ids_tell_nothing
+from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends, ids_tell_nothing
+from airmirror.wire.mappings import FlowIdentity, decode
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import FlowIdentity, decode
 
 LEADER_SECONDS, PATIENCE_SECONDS = 5.0, 2.0
 PART = 64 << 20  # bytes of a log that are read before it is noted that they were
@@ -96,7 +96,7 @@ class Neighbours:
     target_id: str
     into_source: tuple[Found, ...]
     into_target: tuple[Found, ...]
-    own: Found | None  # what its own segment topic says
+    own: Found | None  # what its own mapping topic says
     warnings: tuple[str, ...] = ()  # what others say that makes no sense
 
 
@@ -107,14 +107,14 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
     where remote topics do not begin with the flow's own alias.
     Raises SameCluster, EqualClusterIds, or what a cluster raises.
     """
-    own_topic = segment_topic(flow.source.alias)
+    own_topic = mapping_topic(flow.source.alias)
     prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
     with Mirror.open(flow, ledger, "identity") as mirror:
         mirror.refresh()
         check_ends(mirror)
         source, target = mirror.source, mirror.target
         with suppress(LastStableOffsetStuck):  # what comes after a dead window's transaction is left for now
-            caught_up_opposite(source, flow, ledger, PATIENCE_SECONDS)
+            caught_up_reverse(source, flow, ledger, PATIENCE_SECONDS)
         warnings: list[str] = []
         into_source = _identities(source, ledger, warnings)
         into_target = _identities(target, ledger, warnings, own_topic if prefixes else None)
@@ -165,11 +165,11 @@ def identity(flow: Flow, around: Neighbours) -> FlowIdentity:
 
 
 def introduce(flow: Flow, around: Neighbours) -> bool:
-    """Write the flow's identity into its segment topic, which is there already; whether it said anything new."""
+    """Write the flow's identity into its mapping topic, which is there already; whether it said anything new."""
     new = identity(flow, around)
     if around.own is not None and replace(around.own.identity, time_ms=new.time_ms) == new:
         return False
-    with Appender(flow.target, segment_topic(flow.source.alias)) as appender:
+    with Appender(flow.target, mapping_topic(flow.source.alias)) as appender:
         appender.append([(new.encode_key(), new.encode_value())])
     return True
 
@@ -194,7 +194,7 @@ def _nearness(flow: Flow, around: Neighbours) -> Callable[[Found], int]:
     own = {around.source_id, around.target_id}
 
     def nearness(found: Found) -> int:
-        if found.cluster == flow.source.alias and found.topic == segment_topic(flow.target.alias):
+        if found.cluster == flow.source.alias and found.topic == mapping_topic(flow.target.alias):
             return 0
         return 1 if {found.identity.source_cluster_id, found.identity.target_cluster_id} == own else 2
 
@@ -238,12 +238,12 @@ def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
 
 
 def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:
-    """The identity in every segment topic of a cluster that has one, or in ``only`` this one.
+    """The identity in every mapping topic of a cluster that has one, or in ``only`` this one.
 
     What can't be read is added to ``warnings``.
     """
     listed = connect(routes.cluster).topic_names()
-    names = {name for name in listed if (name == only if only else is_segment_topic(name))}
+    names = {name for name in listed if (name == only if only else is_mapping_topic(name))}
     names -= routes.refresh_existing(names).keys()  # deleted since they were listed
     logs = [TopicPartition(name, 0) for name in sorted(names)]
     ends = offsets_with_patience(routes, routes.with_leader(logs, LEADER_SECONDS), LATEST)
@@ -255,7 +255,7 @@ def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: s
             for entries, end, reason in _scan(routes, log, start, ends[log]):
                 is_kept = True
                 try:
-                    part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: end}, {0: start})
+                    part.load_mappings(log.topic, routes.topic_ids[log.topic], entries, {0: end}, {0: start})
                 except ValueNotKept as error:  # what a stranger writes ends no flow
                     is_kept, reason = False, f"the ledger can't keep it ({shown(error.reason)})"
                 if reason:

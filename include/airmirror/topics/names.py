@@ -10,7 +10,7 @@ from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.schedules import CONTINUOUS
 from airmirror.errors import AirmirrorError
-from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated, segment_topic
+from airmirror.naming import ReplicationPolicy, TopicFilter, hops, mapping_topic, policy, replicated
 
 LONGEST_NAME = 249
 """Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
@@ -157,8 +157,8 @@ def _suffix_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple
     alias = flow.source.alias + suffix
     if not re.fullmatch(r"[A-Za-z0-9._-]+", suffix):
         yield key, f"{suffix!r} makes no names of topics: Kafka takes letters, digits, '.', '_' and '-'"
-    elif len(segment_topic(alias)) > LONGEST_NAME:
-        yield key, f"{segment_topic(alias)!r} would have more than {LONGEST_NAME} characters"
+    elif len(mapping_topic(alias)) > LONGEST_NAME:
+        yield key, f"{mapping_topic(alias)!r} would have more than {LONGEST_NAME} characters"
     elif suffix.endswith((".internal", "-internal")):
         yield key, f"topics that end with {suffix!r} are taken for internal ones, which are never replicated or read"
     elif alias in configuration.clusters:

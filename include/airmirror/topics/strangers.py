@@ -1,6 +1,6 @@
 """The flows of other configurations, as they tell of themselves in a log: a stranger's words, checked before they count.
 
-Whoever may write to a segment topic may say anything there. None of it chooses code (policies are MirrorMaker 2's own
+Whoever may write to a mapping topic may say anything there. None of it chooses code (policies are MirrorMaker 2's own
 only), or a pattern that takes long to match, and what makes no sense is a warning: never the error of the flow that read it.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from airmirror.config import Cluster, Flow
 from airmirror.naming import TopicFilter, UnknownReplicationPolicy, built_in_policy, is_quick
 from airmirror.naming.patterns import InvalidPattern
-from airmirror.wire.segments import FlowIdentity
+from airmirror.wire.mappings import FlowIdentity
 
 MOST_FLOWS = 100
 MOST_CLUSTERS = 1_000  # upstream of one flow

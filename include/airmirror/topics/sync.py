@@ -17,7 +17,7 @@ from airmirror.clusters.admin.creation import create_partitions, create_topics
 from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, counted, named
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -77,14 +77,14 @@ def look(
     others: Collection[Flow] = (),
     ours: Collection[str] = (),
     backfilled: Collection[str] = (),
-    closed: Mapping[str, str] | None = None,
+    frozen: Mapping[str, str] | None = None,
 ) -> TopicPlan:
     """Return the plan for the flow's remote topics now. Nothing is written.
 
     ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
     be in the way. ``ours``: the source topics of which the flow has replicated something. ``backfilled``: topics on the
     target that hold older records of other topics (``backfill.into.suffix``).
-    ``closed``: why each topic that is closed is so, of "" why all others are; empty: it is open.
+    ``frozen``: why each topic that is frozen is so, of "" why all others are; empty: it is not frozen.
     Raises what describe() raises.
     """
     source, target = source or connect(flow.source), target or connect(flow.target)
@@ -98,7 +98,7 @@ def look(
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
-    shut = closed or {}
+    shut = frozen or {}
     in_the_way |= {topic: why for topic in remote if (why := shut.get(topic, shut.get("", "")))}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
@@ -168,9 +168,9 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
 
 def _with_known_configs(flow: Flow, planned: TopicPlan, target: Admin) -> Sequence[NewTopic]:
     """The topics to create, without configs that the target does not know. Where it had no topic at all when they were planned,
-    the segment topic, which is there by now, tells which."""
-    segments = segment_topic(flow.source.alias)
-    known = topic_configs(target, [segments]).get(segments) if planned.configs_unknown and planned.create else None
+    the mapping topic, which is there by now, tells which."""
+    mappings = mapping_topic(flow.source.alias)
+    known = topic_configs(target, [mappings]).get(mappings) if planned.configs_unknown and planned.create else None
     if known is None:
         return planned.create
     return [

@@ -239,7 +239,7 @@ _COUNTERS = {
     MALFORMED: (
         "malformed_records",
         "kind",
-        "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
+        "Records of the internal topics that were skipped: mappings, progress, checkpoints, offset_syncs.",
     ),
     measure.WAITED: (
         "waited_seconds",

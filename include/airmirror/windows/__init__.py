@@ -1,1 +1,1 @@
-"""The driver of a window: claim, fence, positions, plan, results, compare, verified. Data flows one way."""
+"""The driver of a window: lease, fence, positions, plan, results, compare, verified. Data flows one way."""

@@ -25,8 +25,8 @@ from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.batches import HEADER_SIZE
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import Array, Records, first_difference
-from airmirror.wire.segments import SegmentRecord
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Logs:
 
 @dataclass(frozen=True)
 class Compared:
-    """The outcome for one segment record. Counts are of its records.
+    """The outcome for one mapping record. Counts are of its records.
 
     ``records``: equal on both sides; ``gone``: taken by retention or a cleaner on one side at least; ``on_target``: those that
     the target holds; ``error``: the first thing that is wrong, if anything.
     """
 
-    segment: SegmentRecord
+    mapping: MappingRecord
     records: int
     gone: int
     on_target: int
@@ -61,7 +61,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class TargetContent:
-    """The target's content for a segment record: its records, and whether they are the very batches that were written."""
+    """The target's content for a mapping record: its records, and whether they are the very batches that were written."""
 
     records: int
     equal: bool
@@ -81,7 +81,7 @@ class _Surplus:
         return _Surplus(self.count + len(offsets), self.first if self.count else int(offsets[0]), int(offsets[-1]))
 
 
-def look_at_logs(mirror: Mirror, records: Collection[SegmentRecord]) -> Logs:
+def look_at_logs(mirror: Mirror, records: Collection[MappingRecord]) -> Logs:
     """Return the facts about the logs of these records' partitions. Raises TopicNotFound, or a cluster's error."""
     remote_topics = {record.topic: record.remote_topic for record in records}
     mirror.source.refresh(remote_topics)
@@ -97,15 +97,15 @@ def look_at_logs(mirror: Mirror, records: Collection[SegmentRecord]) -> Logs:
     return logs
 
 
-def _look_at_starts(logs: Logs, records: Collection[SegmentRecord]) -> None:
+def _look_at_starts(logs: Logs, records: Collection[MappingRecord]) -> None:
     remote = {each.key: each.remote for each in records}
     here = offsets_with_patience(logs.source, remote, EARLIEST)
     there = offsets_with_patience(logs.target, remote.values(), EARLIEST)
     logs.starts.update({key: (here[key], there[remote[key]]) for key in remote})
 
 
-def look_at_target(target: Routes, record: SegmentRecord) -> TargetContent:
-    """Read the target's range of a segment record, and check it against its digest; from the target alone."""
+def look_at_target(target: Routes, record: MappingRecord) -> TargetContent:
+    """Read the target's range of a mapping record, and check it against its digest; from the target alone."""
     digest = Digest()
     records = 0
     if record.copied:
@@ -122,13 +122,13 @@ def look_at_target(target: Routes, record: SegmentRecord) -> TargetContent:
     return TargetContent(records, digest.value() == record.digest)
 
 
-def _is_own(record: SegmentRecord, offset: int) -> bool:
-    """Return whether a target offset is of the record's own segments: in an aggregate, others write between them."""
-    number = bisect_right(record.segments, offset, key=lambda segment: segment.target_first) - 1
-    return number >= 0 and offset < record.segments[number].target_end
+def _is_own(record: MappingRecord, offset: int) -> bool:
+    """Return whether a target offset is of the record's own ranges: in an aggregate, others write between them."""
+    number = bisect_right(record.ranges, offset, key=lambda run: run.target_first) - 1
+    return number >= 0 and offset < record.ranges[number].target_end
 
 
-def check(logs: Logs, record: SegmentRecord) -> Compared:
+def check(logs: Logs, record: MappingRecord) -> Compared:
     """Check that the target holds what was written: by the digest if possible, else by comparing both logs."""
     if look_at_target(logs.target, record).equal:
         return Compared(record, record.copied, 0, record.copied, None)
@@ -137,13 +137,13 @@ def check(logs: Logs, record: SegmentRecord) -> Compared:
 
 def compare(
     logs: Logs,
-    record: SegmentRecord,
+    record: MappingRecord,
     *,
     within: tuple[int, int] = ALL,
     after: int | None = None,
     seen: Callable[[Records, Records], None] = lambda one, other: None,
 ) -> Compared:
-    """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
+    """Every record of a mapping record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
     ``within``: these source offsets of it. ``after``: where the record before ends on the target; what lies between and is
     not ours is a difference too. ``seen`` gets all records of both sides, some of the source and of the target at a time.
@@ -161,7 +161,7 @@ def compare(
 
 def _compare(
     logs: Logs,
-    record: SegmentRecord,
+    record: MappingRecord,
     within: tuple[int, int],
     after: int | None,
     seen: Callable[[Records, Records], None],
@@ -195,20 +195,20 @@ def _compare(
     return Compared(record, equal, gone, on_target, error)
 
 
-def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Iterator[RecordPair]:
-    """Both logs of a segment record, brought together. Where the target sets times of its own, it is given the source's."""
+def read_pairs(logs: Logs, part: MappingRecord, after: int | None = None) -> Iterator[RecordPair]:
+    """Both logs of a mapping record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
     committed = flow.isolation_level == "read_committed"
     here = Cursor(logs.source, part.key, part.source_start, part.source_end, committed)
     begin = part.target_start if after is None else min(after, part.target_start)
     there = Cursor(logs.target, part.remote, begin, part.target_end, True)
     keeps_times = not times_replaced(flow).matches(part.topic)
-    for pair in pairs(here, there, part.segments):
+    for pair in pairs(here, there, part.ranges):
         yield pair if keeps_times else pair.with_times_of_source()
 
 
 def _difference(
-    logs: Logs, record: SegmentRecord, pair: RecordPair, may_lack: bool
+    logs: Logs, record: MappingRecord, pair: RecordPair, may_lack: bool
 ) -> tuple[AirmirrorError | None, int]:
     """The first difference of a pair, and how many records before it are equal."""
     number = first_difference(pair.here, pair.there)
@@ -219,12 +219,12 @@ def _difference(
     if not found:
         return None, len(pair.here)
     offset, what = min(found)
-    segment = record.segments[bisect_right(record.segments, offset, key=lambda each: each.source_first) - 1]
-    there = segment.target_first + offset - segment.source_first
+    run = record.ranges[bisect_right(record.ranges, offset, key=lambda each: each.source_first) - 1]
+    there = run.target_first + offset - run.source_first
     error = TargetDiffers(logs.source.alias, *record.key, logs.target.alias, record.remote_topic, offset, there, what)
     return error, bisect_right(pair.at, offset - 1)
 
 
-def _copied_within(record: SegmentRecord, within: tuple[int, int]) -> int:
+def _copied_within(record: MappingRecord, within: tuple[int, int]) -> int:
     first, end = within
-    return sum(max(0, min(run.source_end, end) - max(run.source_first, first)) for run in record.segments)
+    return sum(max(0, min(run.source_end, end) - max(run.source_first, first)) for run in record.ranges)

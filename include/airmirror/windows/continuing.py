@@ -1,6 +1,6 @@
 """A flow resumes after records that lie on both sides already, and were not copied by it: they returned, or were rescued.
 
-Segments of the reverse flow say what it has copied; read backwards they are this flow's own account of
+Mapping records of the reverse flow say what it has copied; read backwards they are this flow's own account of
 those records, which are not copied back to where they came from (invariant G). The next gate compares them record by record
 (invariant F). Every other record of the range counts as lost: it lies on the source and was not replicated (invariants C and E).
 """
@@ -21,18 +21,18 @@ from airmirror.windows import driver
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Facts, Remaining
 from airmirror.windows.starts import records_of
 from airmirror.windows.takeover import TakenOver
+from airmirror.wire.mappings import MappedRange, MappingRecord, ResetRecord
 from airmirror.wire.records import Array
-from airmirror.wire.segments import ResetRecord, Segment, SegmentRecord
 
 RETURN = "return"  # the choice among a flow's resets
-MOST_RUNS = 50_000  # segments that one transaction commits, of as many partitions as they are: less than a megabyte
-OF_ACCOUNT = 20  # segments, which together are about as large as the other fields of a segment record
+MOST_RUNS = 50_000  # ranges that one transaction commits, of as many partitions as they are: less than a megabyte
+OF_ACCOUNT = 20  # ranges, which together are about as large as the other fields of a mapping record
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,18 @@ def continue_after(
     start: int,
     end: int,
     target_end: int,
-    opposite: Iterable[SegmentRecord] = (),
+    reverse: Iterable[MappingRecord] = (),
 ) -> Continuation:
     """The account of a partition's source offsets ``[start, end)``, after what is ``kept``; only the source is read.
 
-    ``opposite``: segment records of the reverse flow, in order; ``target_end``: where the remote log ends.
+    ``reverse``: mapping records of the reverse flow, in order; ``target_end``: where the remote log ends.
     Accounts have the leader epochs of both logs, by which later windows see that one was cut. Raises what reading a log does.
     """
     remote = {facts.key: (facts.remote, target_end)} if target_end > 0 else {}
     epochs = look_at_epochs(mirror, {facts.key: start}, remote)[facts.key]
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0
-    accounts = epochs.noted(_accounts(content, start, end, before, target_end, opposite))
+    accounts = epochs.noted(_accounts(content, start, end, before, target_end, reverse))
     item = Planned(
         topic=facts.topic,
         partition=facts.partition,
@@ -108,7 +108,7 @@ def continue_after(
 
 def commit(
     mirror: Mirror,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     number: int,
     continuations: Sequence[Continuation],
     *,
@@ -116,11 +116,11 @@ def commit(
     reason: str,
     more: Sequence[KeyValue] = (),
 ) -> None:
-    """Commit continuations under the claim, in transactions of about MOST_RUNS segments each, and ``more`` records of the
-    segment topic with the last one (A and B). Each leaves accounts without a gap: whoever is killed in between, and looks again,
+    """Commit continuations under the lease, in transactions of about MOST_RUNS ranges each, and ``more`` records of the
+    mapping topic with the last one (A and B). Each leaves accounts without a gap: whoever is killed in between, and looks again,
     finds what is left of them.
 
-    Raises SlotFenced where the claim is another's by now.
+    Raises SlotFenced where the lease is another's by now.
     """
     for some, is_last in transactions(continuations):
         _commit(mirror, granted, number, some, by=by, reason=reason, more=more if is_last else ())
@@ -135,7 +135,7 @@ def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[C
     for each in continuations:
         accounts, first = each.taken.accounts, 0
         for number, account in enumerate(accounts):
-            runs += OF_ACCOUNT + len(account.segments)
+            runs += OF_ACCOUNT + len(account.ranges)
             if runs >= MOST_RUNS and (number + 2 < len(accounts) or (number + 1 == len(accounts) and each is not last)):
                 yield [*some, _part(each, first, number + 1)], False
                 some, runs, first = [], 0, number + 1
@@ -152,7 +152,7 @@ def _part(each: Continuation, first: int, end: int) -> Continuation:
 
 def _commit(
     mirror: Mirror,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     number: int,
     continuations: Sequence[Continuation],
     *,
@@ -160,9 +160,9 @@ def _commit(
     reason: str,
     more: Sequence[KeyValue],
 ) -> None:
-    log = TopicPartition(mirror.topics.segments, 0)
+    log = TopicPartition(mirror.topics.mappings, 0)
     records = records_of(mirror, granted, [each.taken for each in continuations])
-    now, window = int(time.time() * 1000), granted.claim.window
+    now, window = int(time.time() * 1000), granted.lease.window
     before = [entry for each in continuations for entry in _of_kept(each, granted.offset)]
     decided = [_decision(each, window, now, by, reason) for each in continuations if each.facts.last is not None]
     records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
@@ -170,7 +170,7 @@ def _commit(
 
 
 def _of_kept(each: Continuation, seen: int) -> Iterator[KeyValue]:
-    """Yield what changes of a partition's earlier account; ``seen``: where the claim lies, under which all before is known."""
+    """Yield what changes of a partition's earlier account; ``seen``: where the lease lies, under which all before is known."""
     kept, verified = each.kept, each.facts.verified
     yield from ((record.encode_key(), None) for record in kept.forgotten)
     if kept.shortened is not None:
@@ -213,7 +213,7 @@ class _Content:
         """Account for every offset that is not copied."""
         start, end = account.start, account.end
         there = self._records(start, end)
-        mapped = sum(self._records(run.source_first, run.source_end) for run in account.segments)
+        mapped = sum(self._records(run.source_first, run.source_end) for run in account.ranges)
         account.control = _within(self.control, start, end)
         account.aborted = _within(self.aborted, start, end)
         account.lost = there - mapped
@@ -224,10 +224,10 @@ class _Content:
             account.lost += rest  # what retention has deleted before it was replicated
 
     def outside(self, accounts: Iterable[Account]) -> Array:
-        """The offsets of records that no segment of the accounts maps."""
+        """The offsets of records that no range of the accounts maps."""
         alone = np.ones(len(self.offsets), bool)
         for account in accounts:
-            for run in account.segments:
+            for run in account.ranges:
                 first, end = np.searchsorted(self.offsets, (run.source_first, run.source_end))
                 alone[first:end] = False
         return self.offsets[alone]
@@ -254,11 +254,11 @@ def _content(mirror: Mirror, key: TopicPartition, start: int, end: int) -> _Cont
 
 
 def _accounts(
-    content: _Content, start: int, end: int, before: int, target_end: int, opposite: Iterable[SegmentRecord]
+    content: _Content, start: int, end: int, before: int, target_end: int, reverse: Iterable[MappingRecord]
 ) -> Iterator[Account]:
-    """One for each record of the reverse flow, so that none has too many segments, and the last up to ``end``."""
-    for record in opposite:
-        runs = list(_backwards(record.segments, start, end))
+    """One for each record of the reverse flow, so that none has too many ranges, and the last up to ``end``."""
+    for record in reverse:
+        runs = list(_backwards(record.ranges, start, end))
         if not runs:
             continue
         account = Account(start, before)
@@ -273,12 +273,12 @@ def _accounts(
     yield last
 
 
-def _backwards(runs: Iterable[Segment], start: int, end: int) -> Iterator[Segment]:
+def _backwards(runs: Iterable[MappedRange], start: int, end: int) -> Iterator[MappedRange]:
     """The runs of the reverse flow as this one has them, within its source offsets ``[start, end)``."""
     for run in runs:
         first, last = max(run.target_first, start), min(run.target_end, end)
         if first < last:
-            yield Segment(first, run.source_first + first - run.target_first, last - first)
+            yield MappedRange(first, run.source_first + first - run.target_first, last - first)
 
 
 def _within(ranges: Iterable[tuple[int, int]], start: int, end: int) -> int:

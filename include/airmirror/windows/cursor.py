@@ -1,4 +1,4 @@
-"""Records of two logs side by side: read some at a time, and brought together by the offsets that segments map."""
+"""Records of two logs side by side: read some at a time, and brought together by the offsets that ranges map."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batch import Batch, CorruptBatch
 from airmirror.wire.codecs import UnknownCodec
+from airmirror.wire.mappings import MappedRange
 from airmirror.wire.records import Array, Records, pieces
-from airmirror.wire.segments import Segment
 
 _NEVER = 2**63 - 1
 _NO_OFFSETS = np.empty(0, np.int64)
@@ -63,13 +63,13 @@ class Cursor:
         return taken
 
 
-class Mapping:
-    """The mapping of offsets by segments, for many offsets at a time."""
+class OffsetMap:
+    """The mapping of offsets by ranges, for many offsets at a time."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
-        self._source = np.array([segment.source_first for segment in segments], np.int64)
-        self._target = np.array([segment.target_first for segment in segments], np.int64)
-        self._count = np.array([segment.count for segment in segments], np.int64)
+    def __init__(self, ranges: Sequence[MappedRange]) -> None:
+        self._source = np.array([run.source_first for run in ranges], np.int64)
+        self._target = np.array([run.target_first for run in ranges], np.int64)
+        self._count = np.array([run.count for run in ranges], np.int64)
 
     def has(self, source: Array) -> Array:
         """Return which source offsets are mapped, as a mask."""
@@ -114,9 +114,9 @@ class RecordPair:
         return replace(self, there=there, target=replace(self.target, timestamps=times))
 
 
-def pairs(source: Cursor, target: Cursor, segments: Sequence[Segment]) -> Iterator[RecordPair]:
+def pairs(source: Cursor, target: Cursor, ranges: Sequence[MappedRange]) -> Iterator[RecordPair]:
     """Both logs, brought together."""
-    mapping = Mapping(segments)
+    mapping = OffsetMap(ranges)
     while True:
         one, other = source.ahead(), target.ahead()
         if not len(one) and not len(other):

@@ -1,6 +1,6 @@
 """Finding out whether a log is still the one that was copied, or written to, and where it parted from it.
 
-An unclean leader election cuts a log, which grows again under a later leader epoch. Segment records keep the epoch of their
+An unclean leader election cuts a log, which grows again under a later leader epoch. Mapping records keep the epoch of their
 last batch; the leader tells where its log's epochs end. That bounds the place, between two records at the worst, and
 what lies there is compared record by record (invariants D and E). A disk that was restored may have grown again under the same
 epochs: the checksum of the last batch tells that, and then records are compared from the newest back to the first that is equal.
@@ -23,8 +23,8 @@ from airmirror.windows.compare import Logs, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import first_difference
-from airmirror.wire.segments import SegmentRecord
 
 
 def with_epochs(planned: Sequence[Planned], source: Routes) -> list[Planned]:
@@ -113,8 +113,8 @@ def parting(stretches: Sequence[EpochRange], ask: Callable[[int], EpochEnd]) -> 
     return None if other is None else LogDivergence(min(stretches[0].start, other), other)
 
 
-def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
-    """The target offset from which on a remote log is not the one that segment records were written to, -1: it is.
+def kept_on_target(target: Routes, records: Sequence[MappingRecord]) -> int:
+    """The target offset from which on a remote log is not the one that mapping records were written to, -1: it is.
 
     To be safe: a record of which it is not known whether all is there does not count.
     """
@@ -126,7 +126,7 @@ def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
     return -1 if found is None else found.same
 
 
-def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: bool) -> int:
+def diverged_at(mirror: Mirror, records: Sequence[MappingRecord], *, readable: bool) -> int:
     """The first source offset of ``records`` whose copies have no original any more; -1: all have.
 
     ``readable``: whether the target still has the topic that they were copied to. Raises what reading a log does.
@@ -148,7 +148,7 @@ def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: b
     return found.other
 
 
-def is_same(source: Routes, last: SegmentRecord) -> bool:
+def is_same(source: Routes, last: MappingRecord) -> bool:
     """Return whether the source's batch before the position is the one that was copied, as far as both are known."""
     key = last.key
     if last.source_checksum < 0:
@@ -160,7 +160,7 @@ def is_same(source: Routes, last: SegmentRecord) -> bool:
     return True
 
 
-def _rewritten_from(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: bool) -> int:
+def _rewritten_from(mirror: Mirror, records: Sequence[MappingRecord], *, readable: bool) -> int:
     """The first source offset of the newest ``records`` that differ; where they can't be read, of all of them."""
     if not readable:
         return records[0].source_start
@@ -173,7 +173,7 @@ def _rewritten_from(mirror: Mirror, records: Sequence[SegmentRecord], *, readabl
     return at
 
 
-def _first_other(logs: Logs, record: SegmentRecord, within: LogDivergence) -> int | None:
+def _first_other(logs: Logs, record: MappingRecord, within: LogDivergence) -> int | None:
     """The first offset of a range at which the source does not hold what was copied."""
     starts = logs.starts[record.key]
     part = still_held(record, *starts, (within.same, within.other))

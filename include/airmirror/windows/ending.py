@@ -1,4 +1,4 @@
-"""What ends a window that follows the log before its time: new work for the next one, others who want its claim, what fails."""
+"""What ends a window that follows the log before its time: new work for the next one, others who want its lease, what fails."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.threads import begin
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.plan import Planned
 from airmirror.windows.standing import Ends
-from airmirror.wire.segments import GATE
+from airmirror.wire.mappings import GATE
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Ending:
         if self._looking is not None:
             self._looking.exception()
 
-    def why(self, granted: GrantedClaim, state: State, ends: Ends) -> str:
+    def why(self, granted: GrantedLease, state: State, ends: Ends) -> str:
         """Return why the window is to end, empty: it is not. ``ends``: seen before ``state``. Raises a cluster's error."""
         if other := granted.wanted_by():
             return f"window {other} wants to write for the flow"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from airmirror.errors import AirmirrorError, command
 from airmirror.slot.errors import EMPTY, PartitionError, reset_command, seen, take_over_command, ways_out
 from airmirror.times import utc
-from airmirror.wire.segments import GATE
+from airmirror.wire.mappings import GATE
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class HangingTransaction(PartitionError):
 
 @dataclass(eq=False)
 class ProgressDiffers(PartitionError):
-    """MirrorMaker 2's progress is not that of the newest segment record: this flow commits both at once (invariant A)."""
+    """MirrorMaker 2's progress is not that of the newest mapping record: this flow commits both at once (invariant A)."""
 
     progress_topic: str
     recorded: int
@@ -41,11 +41,11 @@ class ProgressDiffers(PartitionError):
 
     def __str__(self) -> str:
         where = f"{self.progress_topic} says that offset {self.recorded} was copied last"
-        own = f"the newest segment record ends at offset {self.position - 1}"
+        own = f"the newest mapping record ends at offset {self.position - 1}"
         if self.recorded < self.position:
             return (
                 f"{self.where}: {where}, but {own}: {self.progress_topic} was cut or altered; "
-                f"{reset_command(self, 'continue after the segment record, and rewrite the progress', '--accept-loss')}"
+                f"{reset_command(self, 'continue after the mapping record, and rewrite the progress', '--accept-loss')}"
             )
         return (
             f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
@@ -121,7 +121,7 @@ class TargetDiffers(PartitionError):
 
 @dataclass(eq=False)
 class Unaccounted(PartitionError):
-    """Segments that do not add up or do not follow each other (invariants C, E and G)."""
+    """Mappings that do not add up or do not follow each other (invariants C, E and G)."""
 
     first: int
     last: int
@@ -144,19 +144,19 @@ class FlowBusy(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"flow {self.flow!r} is busy: window {self.window!r} of {self.owner} holds the claim "
+            f"flow {self.flow!r} is busy: window {self.window!r} of {self.owner} holds the lease "
             f"(last renewed {self.since_ms / 1000:.0f} s before this one asked); wait for it or end it"
         )
 
 
-def open_command(flow: str, topic: str = "") -> str:
-    """The command that opens a flow again, or one topic of it."""
-    return command("flow", "open", *(("--topic", topic) if topic else ()), "--reason", "…", "--yes", flow=flow)
+def unfreeze_command(flow: str, topic: str = "") -> str:
+    """The command that unfreezes a flow, or one topic of it."""
+    return command("flow", "unfreeze", *(("--topic", topic) if topic else ()), "--reason", "…", "--yes", flow=flow)
 
 
 @dataclass(eq=False)
-class FlowClosed(AirmirrorError):
-    """A flow that a person has closed: no window writes to its remote topics any more, whatever the configuration says."""
+class FlowFrozen(AirmirrorError):
+    """A flow that a person has frozen: no window writes to its remote topics any more, whatever the configuration says."""
 
     flow: str
     by: str
@@ -165,26 +165,26 @@ class FlowClosed(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"flow {self.flow!r} was closed by {self.by} at {utc(self.since_ms)}: {self.reason}; no window writes to its "
-            f"remote topics any more, until it is opened again: {open_command(self.flow)}"
+            f"flow {self.flow!r} was frozen by {self.by} at {utc(self.since_ms)}: {self.reason}; no window writes to its "
+            f"remote topics any more, until it is unfrozen: {unfreeze_command(self.flow)}"
         )
 
 
 @dataclass(eq=False)
-class TopicClosed(PartitionError):
-    """A topic of a flow that a person has closed: no window writes to its remote topic any more."""
+class TopicFrozen(PartitionError):
+    """A topic of a flow that a person has frozen: no window writes to its remote topic any more."""
 
     by: str
     since_ms: int
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {closed_topic(self.flow, self.topic, self.by, self.since_ms, self.reason)}"
+        return f"{self.where}: {frozen_topic(self.flow, self.topic, self.by, self.since_ms, self.reason)}"
 
 
-def closed_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> str:
-    """Who has closed a topic, when and why, and the way out."""
-    return f"closed by {by} at {utc(since_ms)}: {reason}; open it again: {open_command(flow, topic)}"
+def frozen_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> str:
+    """Who has frozen a topic, when and why, and the way out."""
+    return f"frozen by {by} at {utc(since_ms)}: {reason}; unfreeze it: {unfreeze_command(flow, topic)}"
 
 
 @dataclass(eq=False)
@@ -193,16 +193,16 @@ class ReturnOver(PartitionError):
 
     transient: ClassVar[bool] = True
 
-    opposite: str
+    reverse: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {returns_no_more(self.opposite)}"
+        return f"{self.where}: {returns_no_more(self.reverse)}"
 
 
-def returns_no_more(opposite: str) -> str:
+def returns_no_more(reverse: str) -> str:
     """Why a topic is not copied back, and the way out."""
-    plan = command("failback", "plan", flow=opposite)
-    return f"its return is over, as far as flow {opposite!r} says; {plan} shows its state"
+    plan = command("failback", "plan", flow=reverse)
+    return f"its return is over, as far as flow {reverse!r} says; {plan} shows its state"
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Claiming a flow, renewing the claim, and fencing every slot that an earlier window may have left (invariant B)."""
+"""Taking a flow's lease, renewing the lease, and fencing every slot that an earlier window may have left (invariant B)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.threads import BackgroundThread
-from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
-from airmirror.windows.index import ClaimsSince, read_claims
+from airmirror.windows.errors import FenceStuck, FlowBusy, FlowFrozen
+from airmirror.windows.index import LeasesSince, read_leases
 from airmirror.windows.mirror import Journal, Mirror
-from airmirror.wire.claims import LEASE_MS, holder, most_slots
+from airmirror.wire.leases import LEASE_MS, holder, most_slots
+from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror.wire.owners import Owners, Ownership
-from airmirror.wire.segments import Claim, ClaimEvent
 
 log = logging.getLogger(__name__)
 
@@ -37,57 +37,57 @@ RENEW_SECONDS = 10.0
 
 
 class Renewal(BackgroundThread):
-    """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
+    """Renews a lease every ten seconds in a thread of its own while its window runs; a context manager."""
 
-    def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
-        super().__init__(f"claim {claim.window}")
-        self.claim = claim
+    def __init__(self, lease: Lease, append: Callable[[Lease], object]) -> None:
+        super().__init__(f"lease {lease.window}")
+        self.lease = lease
         self._append = append
 
     def end(self) -> None:
-        """Renew the claim, and tell slots that follow the log to end; each later renewal says so too."""
-        self.claim = replace(self.claim, event=ClaimEvent.ENDING)
-        self._append(self.claim)
+        """Renew the lease, and tell slots that follow the log to end; each later renewal says so too."""
+        self.lease = replace(self.lease, event=LeaseEvent.ENDING)
+        self._append(self.lease)
 
     def grow(self, slots: int) -> None:
-        """Renew the claim for more slots, from now on."""
-        self.claim = replace(self.claim, slots=slots)
-        self._append(self.claim)
+        """Renew the lease for more slots, from now on."""
+        self.lease = replace(self.lease, slots=slots)
+        self._append(self.lease)
 
     def _run(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
             try:
-                self._append(self.claim)
+                self._append(self.lease)
             except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
-                log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)
+                log.warning("the lease of window %s was not renewed: %s", self.lease.window, error)
 
 
 @dataclass(frozen=True)
-class GrantedClaim:
-    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic."""
+class GrantedLease:
+    """A lease that holds and is renewed; ``offset``: where it lies in the mapping topic. ``appender`` writes to that topic."""
 
     journal: Journal
     appender: Appender
     renewal: Renewal
     offset: int
-    _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
+    _since: LeasesSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_since", ClaimsSince(self.offset))
+        object.__setattr__(self, "_since", LeasesSince(self.offset))
 
     @property
-    def claim(self) -> Claim:
-        """The claim as it was written last; as many ids must be fenced as it has slots."""
-        return self.renewal.claim
+    def lease(self) -> Lease:
+        """The lease as it was written last; as many ids must be fenced as it has slots."""
+        return self.renewal.lease
 
     def grow(self, slots: int) -> None:
-        """Claim more slots."""
+        """Lease more slots."""
         self.renewal.grow(slots)
 
     @property
     def is_ending(self) -> bool:
         """Return whether its driver has ended its slots."""
-        return self.claim.event is ClaimEvent.ENDING
+        return self.lease.event is LeaseEvent.ENDING
 
     def end(self) -> None:
         """Tell slots that follow the log to commit what is open, and end."""
@@ -95,33 +95,33 @@ class GrantedClaim:
 
     @property
     def owners(self) -> Owners:
-        """Who may write which topic: as it stays while the claim holds, once its ids are fenced and the index has caught up."""
+        """Who may write which topic: as it stays while the lease holds, once its ids are fenced and the index has caught up."""
         return self.journal.index.owners()
 
     def check_open(self) -> None:
-        """Raise FlowClosed where no topic of the flow is open."""
+        """Raise FlowFrozen where all topics of the flow are frozen."""
         if shut := self.owners.shut:
-            raise flow_closed(self.journal.flow, shut)
+            raise flow_frozen(self.journal.flow, shut)
 
     def check(self) -> None:
-        """Check that it still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
-        held = holder(self._since.read(self.journal.target, self.journal.topics.segments))
+        """Check that it still holds, by the mapping topic now. Raises SlotFenced if it is another's, or released."""
+        held = holder(self._since.read(self.journal.target, self.journal.topics.mappings))
         if held is None or held.offset != self.offset or held.released:
-            by = "(released)" if held is None or held.released else held.claim.window
-            raise SlotFenced(self.journal.flow.name, self.claim.window, by)
+            by = "(released)" if held is None or held.released else held.lease.window
+            raise SlotFenced(self.journal.flow.name, self.lease.window, by)
 
     def wanted_by(self) -> str:
-        """Return a window that wanted the claim since, refused or not; empty: none. Whether it still holds is not asked."""
-        self._since.read(self.journal.target, self.journal.topics.segments)
-        others = self._since.claimants - {self.claim.window}
+        """Return a window that wanted the lease since, refused or not; empty: none. Whether it still holds is not asked."""
+        self._since.read(self.journal.target, self.journal.topics.mappings)
+        others = self._since.contenders - {self.lease.window}
         return min(others, default="")
 
 
 @dataclass(frozen=True)
-class HeldClaim:
-    """A claim that a window holds already, and a session to both clusters, for what else is written under it.
+class HeldLease:
+    """A lease that a window holds already, and a session to both clusters, for what else is written under it.
 
-    ``check`` raises SlotFenced where the claim is another's by now.
+    ``check`` raises SlotFenced where the lease is another's by now.
     """
 
     mirror: Mirror
@@ -129,77 +129,77 @@ class HeldClaim:
 
 
 @contextmanager
-def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = False) -> Iterator[GrantedClaim]:
-    """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy, FlowClosed.
+def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = False) -> Iterator[GrantedLease]:
+    """Hold the flow's lease for the time of a window, renewed; released at the end. Raises FlowBusy, FlowFrozen.
 
-    ``closed_too``: of whoever writes nothing to remote topics, or opens the flow again. FlowClosed is raised by what is known so
+    ``frozen_too``: of whoever writes nothing to remote topics, or unfreezes the flow. FlowFrozen is raised by what is known so
     far: whoever writes to remote topics fences, catches up, and asks the owners again.
     """
-    journal.target.refresh([journal.topics.segments, journal.topics.progress])
+    journal.target.refresh([journal.topics.mappings, journal.topics.progress])
     with (
-        Appender(journal.flow.target, journal.topics.segments) as appender,
-        _claimed(journal, window, slots, appender, closed_too=closed_too) as granted,
+        Appender(journal.flow.target, journal.topics.mappings) as appender,
+        _leased(journal, window, slots, appender, frozen_too=frozen_too) as granted,
     ):
         yield granted
 
 
 @contextmanager
-def _claimed(
-    journal: Journal, window: str, slots: int, appender: Appender, *, closed_too: bool
-) -> Iterator[GrantedClaim]:
-    target, segments = journal.target, journal.topics.segments
-    scanned = journal.index.scanned(segments, target.topic_ids[segments]).get(0, 0)
-    known = journal.index.claims()
+def _leased(
+    journal: Journal, window: str, slots: int, appender: Appender, *, frozen_too: bool
+) -> Iterator[GrantedLease]:
+    target, mappings = journal.target, journal.topics.mappings
+    scanned = journal.index.scanned(mappings, target.topic_ids[mappings]).get(0, 0)
+    known = journal.index.leases()
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    most = max([slots, *(claim.slots for _, _, claim in known)])
-    claim = Claim(
+    most = max([slots, *(lease.slots for _, _, lease in known)])
+    lease = Lease(
         window=window,
-        event=ClaimEvent.CLAIMED,
+        event=LeaseEvent.TAKEN,
         owner=owner,
         time_ms=int(time.time() * 1000),
-        lease_ms=LEASE_MS,
+        duration_ms=LEASE_MS,
         slots=most,
     )
 
-    def append(record: Claim) -> int:
+    def append(record: Lease) -> int:
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
-    offset = append(claim)
-    entries = read_claims(target, segments, known, min(scanned, offset), offset + 1)
+    offset = append(lease)
+    entries = read_leases(target, mappings, known, min(scanned, offset), offset + 1)
     own = next((entry for entry in entries if entry.offset == offset), None)
     if own is None:
-        reason = "an answer without the claim that was written there"
-        raise RecordsWithheld(target.alias, TopicPartition(segments, 0), offset, offset + 1, reason)
-    before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
+        reason = "an answer without the lease that was written there"
+        raise RecordsWithheld(target.alias, TopicPartition(mappings, 0), offset, offset + 1, reason)
+    before = [entry for entry in entries if entry.offset < offset and entry.lease.window != window]
     held = holder(before, compacted=True)
     if held and held.keeps_out(own.timestamp):
-        appender.append([(claim.encode_key(), None)])
-        raise FlowBusy(journal.flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
+        appender.append([(lease.encode_key(), None)])
+        raise FlowBusy(journal.flow.name, held.lease.window, held.lease.owner, max(0, own.timestamp - held.renewed))
     # Renewed at once: so others know that it was granted, and, by the broker's clock, when.
-    claim = replace(claim, slots=most_slots(entries), event=ClaimEvent.RENEWED, time_ms=own.timestamp)
-    ended = sorted({entry.claim.encode_key() for entry in before})  # the topic keeps one claim only
-    appender.append([(claim.encode_key(), claim.encode_value()), *((key, None) for key in ended)])
-    renewal = Renewal(claim, append)
+    lease = replace(lease, slots=most_slots(entries), event=LeaseEvent.RENEWED, time_ms=own.timestamp)
+    ended = sorted({entry.lease.encode_key() for entry in before})  # the topic keeps one lease only
+    appender.append([(lease.encode_key(), lease.encode_value()), *((key, None) for key in ended)])
+    renewal = Renewal(lease, append)
 
     def release() -> None:
-        append(replace(renewal.claim, event=ClaimEvent.RELEASED))
+        append(replace(renewal.lease, event=LeaseEvent.RELEASED))
 
     try:
         with renewal:
-            granted = GrantedClaim(journal, appender, renewal, offset)
-            if not closed_too:
+            granted = GrantedLease(journal, appender, renewal, offset)
+            if not frozen_too:
                 granted.check_open()
             yield granted
     except BaseException:
-        with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
+        with suppress(AirmirrorError):  # what went wrong before says more, and the lease runs out
             release()
         raise
     release()
 
 
-def flow_closed(flow: Flow, shut: Ownership) -> FlowClosed:
-    """Return the error of whoever wants to write for a flow that is closed."""
-    return FlowClosed(flow.name, shut.by, shut.time_ms, shut.reason)
+def flow_frozen(flow: Flow, shut: Ownership) -> FlowFrozen:
+    """Return the error of whoever wants to write for a flow that is frozen."""
+    return FlowFrozen(flow.name, shut.by, shut.time_ms, shut.reason)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:
@@ -222,19 +222,19 @@ class Fenced:
     stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
-def fence_around(granted: GrantedClaim, most: int) -> Fenced:
+def fence_around(granted: GrantedLease, most: int) -> Fenced:
     """``fence`` that leaves out ids that are stuck; the first ``most`` that are free, new ones among them if need be.
 
     An id is *stuck* where a partition does not take the marker that ends its last transaction. Invariants A and B hold
     without that id and without the partitions that lack the marker, where it is in the internal topics:
 
-    - Whether it was committed or aborted is decided, and every other partition, progress and segments say so already. Of
-      the partitions that lack the marker, which are left out, segments tell the position too: nothing is unknown.
+    - Whether it was committed or aborted is decided, and every other partition, progress and mappings say so already. Of
+      the partitions that lack the marker, which are left out, mappings tell the position too: nothing is unknown.
     - No producer writes under the id. As long as its end is not written, the coordinator lets nothing be added to another
-      transaction of it; and a slot whose transaction was ended, either way, initialises and looks at the claim before it
+      transaction of it; and a slot whose transaction was ended, either way, initialises and looks at the lease before it
       begins another (``slot.copy.begin_another``). When the marker is written at last, and a slot wakes that slept in
-      between, it finds the claim of a later window.
-    - A later window fences the id in its turn: claims keep the largest number.
+      between, it finds the lease of a later window.
+    - A later window fences the id in its turn: leases keep the largest number.
 
     Where the marker lacks in an internal topic, the positions are unknown: there the whole flow waits. Raises what
     ``fence`` does.
@@ -243,14 +243,14 @@ def fence_around(granted: GrantedClaim, most: int) -> Fenced:
     free: list[int] = []
     stuck: dict[TopicPartition, str] = {}
     for number in itertools.count():
-        if number >= granted.claim.slots:
+        if number >= granted.lease.slots:
             if len(free) >= most:
                 return Fenced(tuple(free[:most]), stuck)
             granted.grow(number + 1)  # before it is used, so that later windows fence it
         error = _fence(flow, target, number)
         if error is None:
             free.append(number)
-        elif any(key.topic in (topics.segments, topics.progress) for key in error.reasons):
+        elif any(key.topic in (topics.mappings, topics.progress) for key in error.reasons):
             raise _fence_stuck(flow, error)
         else:
             stuck |= error.reasons
@@ -278,28 +278,28 @@ def is_of(task: str, window: str) -> bool:
 
 
 def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
-    """End a window from outside while no other has claimed since: release its claim, then fence its ids; whether it was.
+    """End a window from outside while no other has taken the lease since: release its lease, then fence its ids; whether it was.
 
-    In this order: a slot that begins again after it was fenced finds the claim released, and writes nothing. A window that
-    has released its claim itself, as one that was interrupted does, may have left slots in a transaction: they are fenced
+    In this order: a slot that begins again after it was fenced finds the lease released, and writes nothing. A window that
+    has released its lease itself, as one that was interrupted does, may have left slots in a transaction: they are fenced
     too, and the fence waits until their transactions have ended. The windows of a task that runs several, a range's, have its
     id and a number after it: they are its own too.
     """
     with Journal.open(flow, index, "end") as journal:
-        target, segments = journal.target, journal.topics.segments
+        target, mappings = journal.target, journal.topics.mappings
         try:
-            target.refresh([segments])
+            target.refresh([mappings])
         except TopicNotFound:  # before the flow's first window
             return False
-        log = TopicPartition(segments, 0)
+        log = TopicPartition(mappings, 0)
         end = offsets_with_patience(target, [log], LATEST)[log]
-        scanned = index.scanned(segments, target.topic_ids[segments]).get(0, 0)
-        held = holder(read_claims(target, segments, index.claims(), scanned, end), compacted=True)
-        if held is None or not is_of(window, held.claim.window):
+        scanned = index.scanned(mappings, target.topic_ids[mappings]).get(0, 0)
+        held = holder(read_leases(target, mappings, index.leases(), scanned, end), compacted=True)
+        if held is None or not is_of(window, held.lease.window):
             return False
         if not held.released:
-            with Appender(flow.target, segments) as appender:
-                claim = replace(held.claim, event=ClaimEvent.RELEASED)
-                appender.append([(claim.encode_key(), claim.encode_value())])
-        fence(flow, target, held.claim.slots)
+            with Appender(flow.target, mappings) as appender:
+                lease = replace(held.lease, event=LeaseEvent.RELEASED)
+                appender.append([(lease.encode_key(), lease.encode_value())])
+        fence(flow, target, held.lease.slots)
     return True

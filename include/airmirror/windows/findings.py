@@ -1,7 +1,7 @@
 """The findings between a partition's verified offset and its progress, and the engine's own checks of them.
 
 The gate judges these (invariant F): what a window's slots have read back before they committed is taken at its word,
-everything else is read from the target now and compared with the digests of its segments, then with the source where
+everything else is read from the target now and compared with the digests of its mapping records, then with the source where
 they differ.
 """
 
@@ -19,7 +19,7 @@ from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.segments import SegmentRecord, Verified
+from airmirror.wire.mappings import MappingRecord, Verified
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class GateRow(OfPartition):
 
 def examine(
     mirror: Mirror,
-    unverified: Iterable[SegmentRecord],
+    unverified: Iterable[MappingRecord],
     *,
     trusted: Container[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
 ) -> list[GateRow]:
-    """One finding for every partition of these segment records, which are ordered by partition and offset.
+    """One finding for every partition of these mapping records, which are ordered by partition and offset.
 
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
     holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
@@ -87,38 +87,38 @@ def examine(
     now = time.time() * 1000
     findings = []
     for key, group in groupby(unverified, key=lambda record: record.key):
-        segments = list(group)
-        last = segments[-1]
+        mappings = list(group)
+        last = mappings[-1]
         passed = known.get(key)
         start = passed.offset + 1 if passed and passed.source_topic_id == last.source_topic_id else None
         allowed = compacted.get(key.topic, False)
-        doubtful = [segment for segment in segments if segment.window not in trusted]
+        doubtful = [mapping for mapping in mappings if mapping.window not in trusted]
         missing, differences, error = _look_again(mirror, doubtful)
-        is_measured = all(segment.was_read_back for segment in segments if segment.window in trusted)
-        error = account_error(flow.source.alias, segments, allowed, start) or error
-        copied = [segment for segment in segments if segment.copied]
-        total = sum(segment.copied for segment in segments)
+        is_measured = all(mapping.was_read_back for mapping in mappings if mapping.window in trusted)
+        error = account_error(flow.source.alias, mappings, allowed, start) or error
+        copied = [mapping for mapping in mappings if mapping.copied]
+        total = sum(mapping.copied for mapping in mappings)
         lag = max(0, watermarks.get(key, last.source_end) - last.source_end)
-        newest = max((segment.max_timestamp for segment in copied), default=-1)
+        newest = max((mapping.max_timestamp for mapping in copied), default=-1)
         findings.append(
             GateRow(
                 topic=key.topic,
                 partition=key.partition,
                 remote_topic=last.remote_topic,
                 source_topic_id=last.source_topic_id,
-                source_start=segments[0].source_start if start is None else start,
+                source_start=mappings[0].source_start if start is None else start,
                 source_end=last.source_end,
                 target_start=copied[0].target_start if copied else last.target_start,
                 target_end=_target_end(copied, passed, last),
                 copied=total,
                 target_records=total - missing if is_measured else None,
-                control=sum(segment.control for segment in segments),
-                aborted=sum(segment.aborted for segment in segments),
-                holes=sum(segment.holes for segment in segments),
-                unexpected_holes=0 if allowed else sum(segment.holes for segment in segments),
-                lost=sum(segment.lost for segment in segments),
-                bytes=sum(segment.size for segment in segments),
-                gaps=_gaps(segments, start),
+                control=sum(mapping.control for mapping in mappings),
+                aborted=sum(mapping.aborted for mapping in mappings),
+                holes=sum(mapping.holes for mapping in mappings),
+                unexpected_holes=0 if allowed else sum(mapping.holes for mapping in mappings),
+                lost=sum(mapping.lost for mapping in mappings),
+                bytes=sum(mapping.size for mapping in mappings),
+                gaps=_gaps(mappings, start),
                 order_violations=_order_violations(copied),
                 digest_differences=differences if is_measured else None,
                 lag_records=lag,
@@ -130,22 +130,22 @@ def examine(
     return findings
 
 
-def _look_again(mirror: Mirror, segments: Sequence[SegmentRecord]) -> tuple[int, int, AirmirrorError | None]:
-    """Read the target, and the source where it differs: records missing, segment records that differ, and what is wrong."""
-    if not segments:
+def _look_again(mirror: Mirror, mappings: Sequence[MappingRecord]) -> tuple[int, int, AirmirrorError | None]:
+    """Read the target, and the source where it differs: records missing, mapping records that differ, and what is wrong."""
+    if not mappings:
         return 0, 0, None
     missing = differences = 0
     first: AirmirrorError | None = None
     try:
-        mirror.target.refresh({segment.remote_topic for segment in segments})
-        differing = [segment for segment in segments if not look_at_target(mirror.target, segment).equal]
+        mirror.target.refresh({mapping.remote_topic for mapping in mappings})
+        differing = [mapping for mapping in mappings if not look_at_target(mirror.target, mapping).equal]
         if not differing:  # then the source is not needed, and may be gone
             return 0, 0, None
         logs = look_at_logs(mirror, differing)
-        for segment in differing:
-            compared = compare(logs, segment)
+        for mapping in differing:
+            compared = compare(logs, mapping)
             if compared.error is not None:
-                missing += max(0, segment.copied - compared.gone - compared.on_target)
+                missing += max(0, mapping.copied - compared.gone - compared.on_target)
                 differences += 1
                 first = first or compared.error
     except AirmirrorError as error:
@@ -153,21 +153,21 @@ def _look_again(mirror: Mirror, segments: Sequence[SegmentRecord]) -> tuple[int,
     return missing, differences, first
 
 
-def _target_end(copied: Sequence[SegmentRecord], passed: Verified | None, last: SegmentRecord) -> int:
+def _target_end(copied: Sequence[MappingRecord], passed: Verified | None, last: MappingRecord) -> int:
     if copied:
         return copied[-1].target_end
     return passed.target_end if passed and passed.source_topic_id == last.source_topic_id else last.target_end
 
 
-def _gaps(segments: Sequence[SegmentRecord], start: int | None) -> int:
-    """Source offsets between ``start`` and the end that no segment record covers, or that two cover."""
-    ends = [segments[0].source_start if start is None else start, *(segment.source_end for segment in segments)]
-    return sum(abs(segment.source_start - end) for end, segment in zip(ends, segments, strict=False))
+def _gaps(mappings: Sequence[MappingRecord], start: int | None) -> int:
+    """Source offsets between ``start`` and the end that no mapping record covers, or that two cover."""
+    ends = [mappings[0].source_start if start is None else start, *(mapping.source_end for mapping in mappings)]
+    return sum(abs(mapping.source_start - end) for end, mapping in zip(ends, mappings, strict=False))
 
 
-def _order_violations(copied: Sequence[SegmentRecord]) -> int:
+def _order_violations(copied: Sequence[MappingRecord]) -> int:
     """Runs of records that lie on the target before the run that precedes them on the source."""
-    runs = [run for record in copied for run in record.segments]
+    runs = [run for record in copied for run in record.ranges]
     return sum(
         1
         for before, after in pairwise(runs)

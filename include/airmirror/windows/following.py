@@ -1,4 +1,4 @@
-"""A window that follows the log: judged meanwhile, its rounds done, and ended early, under its own claim; and how late it was."""
+"""A window that follows the log: judged meanwhile, its tasks done, and ended early, under its own lease; and how late it was."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.threads import BackgroundThread
 from airmirror.windows.ending import Ending, Topics
-from airmirror.windows.fence import GrantedClaim, HeldClaim
+from airmirror.windows.fence import GrantedLease, HeldLease
 from airmirror.windows.judging import Gate, judge_unverified
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen
 from airmirror.windows.standing import Ends, Seen, Select, nothing_else, seen_of, source_ends
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 log = logging.getLogger(__name__)
 
-LEAST_PAUSE = 0.05  # seconds, where judging and rounds take longer than their intervals
+LEAST_PAUSE = 0.05  # seconds, where judging and tasks take longer than their intervals
 LOOK_SECONDS = 5.0  # between two looks for what ends it
 
 
@@ -36,14 +36,14 @@ class Follow:
     """The wish that a window stays for ``window.follow.ms``.
 
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
-    ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
+    ``tasks`` are done every ``seconds``, and after each judgement: they are given the window's lease, under which the ledger
     has caught up, and whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
     judges where the partitions stand, with those of topics that are new: ``select`` names the flow's, ``topics`` what becomes of
     them.
     """
 
     gate: Gate | None
-    rounds: Callable[[HeldClaim, bool], None] = lambda held, verified: None
+    tasks: Callable[[HeldLease, bool], None] = lambda held, verified: None
     seconds: float = math.inf
     seen: Callable[[Seen], None] = lambda seen: None
     select: Select = nothing_else
@@ -52,7 +52,7 @@ class Follow:
 
 
 class FollowLoop(BackgroundThread):
-    """Judges what a window commits every ``verify.interval.ms``, does its rounds, and ends it where it is to end early: a context
+    """Judges what a window commits every ``verify.interval.ms``, does its tasks, and ends it where it is to end early: a context
     manager, with a thread of its own.
 
     The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
@@ -61,22 +61,22 @@ class FollowLoop(BackgroundThread):
 
     def __init__(
         self,
-        granted: GrantedClaim,
+        granted: GrantedLease,
         follow: Follow,
         planned: Sequence[Planned],
         only: Callable[[TopicPartition], bool] = lambda partition: True,
     ) -> None:
-        super().__init__(f"gate {granted.claim.window}")
+        super().__init__(f"gate {granted.lease.window}")
         self._granted, self._follow, self._planned = granted, follow, planned
-        self._window = granted.claim.window
+        self._window = granted.lease.window
         self._left: set[TopicPartition] = set()
         self._ending = Ending(follow.topics, chosen(planned, only, None), granted.journal.index.holds())
 
     def _run(self) -> None:
         with closing(self._ending):
-            self._go_on()
+            self._follow_on()
 
-    def _go_on(self) -> None:
+    def _follow_on(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
         pause = 0.0
@@ -94,9 +94,9 @@ class FollowLoop(BackgroundThread):
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
                 self._let_others()
 
-    def _go_round(self, mirror: Mirror, granted: GrantedClaim, seconds: float) -> None:
+    def _go_round(self, mirror: Mirror, granted: GrantedLease, seconds: float) -> None:
         """Judge at most every ``seconds``, counted from beginning to beginning, and soon where nothing had come for a while;
-        do the rounds; tell where the partitions stand; end the window where something wants that."""
+        do the tasks; tell where the partitions stand; end the window where something wants that."""
         look = min(seconds, LOOK_SECONDS)
         turn = min(look, self._follow.seconds)
         judge_at = seen_at = time.monotonic()
@@ -111,7 +111,7 @@ class FollowLoop(BackgroundThread):
                 judge_at = max(judge_at + seconds, begun)
             elif begun >= judge_at:
                 judge_at = begun + turn
-            self._follow.rounds(HeldClaim(mirror, granted.check), bool(passed))
+            self._follow.tasks(HeldLease(mirror, granted.check), bool(passed))
             if ends is not None:
                 self._follow.seen(seen_of(mirror.index.state().positions, self._planned, ends))
                 seen_at = begun + look
@@ -121,16 +121,16 @@ class FollowLoop(BackgroundThread):
             self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
 
     def _let_others(self) -> None:
-        """End the window where others want its claim and the source can't be looked at: a failover needs the target only."""
+        """End the window where others want its lease and the source can't be looked at: a failover needs the target only."""
         flow, index = self._granted.journal.flow, self._granted.journal.index
-        with suppress(AirmirrorError), Journal.open(flow, index, "claim") as journal:
-            journal.target.refresh([journal.topics.segments])
+        with suppress(AirmirrorError), Journal.open(flow, index, "lease") as journal:
+            journal.target.refresh([journal.topics.mappings])
             granted = replace(self._granted, journal=journal)
             if not granted.is_ending and granted.wanted_by():
                 granted.check()
                 granted.end()
 
-    def _end(self, granted: GrantedClaim, state: State, ends: Ends) -> None:
+    def _end(self, granted: GrantedLease, state: State, ends: Ends) -> None:
         """Tell the slots to end where they are to."""
         if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
             return
@@ -138,7 +138,7 @@ class FollowLoop(BackgroundThread):
         granted.check()
         granted.end()
 
-    def _judge(self, mirror: Mirror, granted: GrantedClaim, state: State) -> bool | None:
+    def _judge(self, mirror: Mirror, granted: GrantedLease, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
         self._left |= {TopicPartition(*key) for key in state.holds}
         if {record.key for record in mirror.index.unverified()} <= self._left:
@@ -178,7 +178,7 @@ class Latencies:
         self._planned = planned
         self._records = Counter[int]()
 
-    def noting(self, records: Iterable[SegmentRecord]) -> Iterator[SegmentRecord]:
+    def noting(self, records: Iterable[MappingRecord]) -> Iterator[MappingRecord]:
         """The same records, counted on the way."""
         for record in records:
             is_later = record.source_start >= self._planned.get(record.key, 0)
@@ -195,7 +195,7 @@ class Latencies:
         return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
 
 
-def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
+def followed(records: Iterable[MappingRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
     """The lateness of ``records``."""
     late = Latencies(planned)
     for _ in late.noting(records):

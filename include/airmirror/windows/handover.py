@@ -1,7 +1,7 @@
 """Taking over what MirrorMaker 2 has copied of each partition, also after Airmirror has copied it before and handed it back.
 
-Where a segment record says how far this flow has come, everything that the target holds after it is followed, record by
-record, in the source: it continues the segments without a gap (invariant C), what was copied twice is counted, and a record
+Where a mapping record says how far this flow has come, everything that the target holds after it is followed, record by
+record, in the source: it continues the mappings without a gap (invariant C), what was copied twice is counted, and a record
 that was skipped, or is not the source's, is an error. Where MirrorMaker 2 never wrote its progress, its copies are followed
 from their first record on. Else its progress is trusted, and its tail compared (``windows.takeover``).
 """
@@ -51,7 +51,7 @@ class CopiesSkipped(PartitionError):
 
 
 @dataclass(eq=False)
-class CopiesStrange(PartitionError):
+class CopiesDiffer(PartitionError):
     """Records of the remote topic, after what is known of it, that are not the source's."""
 
     target: str
@@ -113,7 +113,7 @@ def look_at_copies(
 
 
 def copied_since(mirror: Mirror, item: Planned, recorded: int, *, compacted: bool) -> Found | None:
-    """The copies after the newest segment record, or all that there are; None: there are none.
+    """The copies after the newest mapping record, or all that there are; None: there are none.
 
     ``recorded``: the source offset that MirrorMaker 2 says it has copied last. Of a ``compacted`` topic either side may lack
     records that the other has.
@@ -202,7 +202,7 @@ class _Search:
         where = (self._mirror.source.alias, *self._item.key)
         to = (self._mirror.target.alias, self._item.remote_topic)
         if trail.strange:
-            return CopiesStrange(*where, *to, theirs[trail.strange[0]].offset, len(trail.strange))
+            return CopiesDiffer(*where, *to, theirs[trail.strange[0]].offset, len(trail.strange))
         if absent := missing(trail, view):
             return CopiesSkipped(*where, *to, absent[0].offset, absent[-1].offset, len(absent))
         return None

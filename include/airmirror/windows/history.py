@@ -1,8 +1,8 @@
-"""The copies that MirrorMaker 2 made before a flow's first segment record: compared with the source, so that they get segments.
+"""The copies that MirrorMaker 2 made before a flow's first mapping record: compared with the source, so that they get mappings.
 
-The target's log below the first segment record is followed, record by record, in the source's, some at a time: every record
+The target's log below the first mapping record is followed, record by record, in the source's, some at a time: every record
 that is mapped was seen to be equal on both sides (invariant D). A record that was copied twice is mapped where it lies first.
-What is mapped reaches without a gap to the first segment record (invariant C): what lies before a record that was skipped is
+What is mapped reaches without a gap to the first mapping record (invariant C): what lies before a record that was skipped is
 not mapped. Of a compacted topic a record that one side has may belong to a hole of the other's; whether a cleaner may have taken
 it there, a later record of its key tells, which is looked at by ``runbooks.takeover.compacted``. Only reads.
 """
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.partitions import TopicPartition
-from airmirror.slot.account import MOST_SEGMENTS, Account
+from airmirror.slot.account import MOST_RANGES, Account
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.takeover import BothLogs, Copies, LogRange, Record, accounts_of, missing
 from airmirror.windows.trail import Trail, follow
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.mappings import MappedRange, MappingRecord
 
 Pair = tuple[Record, int]  # of the source, and the offset of its copy on the target
 
@@ -106,18 +106,18 @@ class Gap:
 
 @dataclass(frozen=True)
 class History:
-    """A partition's copies before its first segment record ``before``.
+    """A partition's copies before its first mapping record ``before``.
 
-    ``accounts``: what gets segments, up to ``before`` without a gap; ``again``: runs of records that were copied before, by
+    ``accounts``: what gets mappings, up to ``before`` without a gap; ``again``: runs of records that were copied before, by
     source and target; ``strange``: records of the target that are not the source's (it has deleted them, or another writer
-    wrote them), as runs (first, end); ``gaps``: what was not copied, by source offset. ``refused``: why nothing gets segments;
+    wrote them), as runs (first, end); ``gaps``: what was not copied, by source offset. ``refused``: why nothing gets mappings;
     empty: it does, or there is nothing. Of a compacted topic ``skipped``: the source offsets of what was not copied, or was taken
     by the target's cleaner; ``cleaned``: how many records of both sides a cleaner has taken on the other one.
     """
 
-    before: SegmentRecord
+    before: MappingRecord
     accounts: tuple[Account, ...]
-    again: tuple[Segment, ...]
+    again: tuple[MappedRange, ...]
     strange: tuple[tuple[int, int], ...]
     gaps: tuple[Gap, ...]
     refused: str = ""
@@ -142,10 +142,10 @@ class History:
         return sum(run.count for run in self.again)
 
 
-def compare_history(mirror: Mirror, before: SegmentRecord, *, compacted: bool, after: int = -1) -> History:
-    """Follow what the target holds before ``before``, the first segment record of its partition. Raises a cluster's error.
+def compare_history(mirror: Mirror, before: MappingRecord, *, compacted: bool, after: int = -1) -> History:
+    """Follow what the target holds before ``before``, the first mapping record of its partition. Raises a cluster's error.
 
-    Of a ``compacted`` topic either side may lack records that the other has. Nothing gets segments up to source offset ``after``.
+    Of a ``compacted`` topic either side may lack records that the other has. Nothing gets mappings up to source offset ``after``.
     """
     walk = _Walk(mirror, before, compacted=compacted, after=after)
     walk.run()
@@ -168,11 +168,11 @@ class _Walk:
     """What was found so far. ``at``: the source offset after the last copy, -1: none was found yet."""
 
     mirror: Mirror
-    before: SegmentRecord
+    before: MappingRecord
     compacted: bool = field(kw_only=True)
     after: int = field(kw_only=True)
     accounts: list[Account] = field(default_factory=list)
-    again: list[Segment] = field(default_factory=list)
+    again: list[MappedRange] = field(default_factory=list)
     strange: list[tuple[int, int]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     skipped: array[int] = field(default_factory=lambda: array("q"))
@@ -223,8 +223,8 @@ class _Walk:
         mapped = [copy for copy in copies if copy[0].offset > self.after]
         if mapped and not self.accounts:
             self.at = max(self.at, self.after + 1)
-        for first in range(0, len(mapped), MOST_SEGMENTS):
-            made = accounts_of(self.at, theirs[-1].offset + 1, mapped[first : first + MOST_SEGMENTS], theirs, ours)
+        for first in range(0, len(mapped), MOST_RANGES):
+            made = accounts_of(self.at, theirs[-1].offset + 1, mapped[first : first + MOST_RANGES], theirs, ours)
             self.accounts += [account for account in made if account.copied]
             self.at = self.accounts[-1].end if self.accounts else self.at
         if copies and not mapped:
@@ -275,7 +275,7 @@ class _Walk:
         return max(0, offsets_with_patience(self.mirror.source, [self.before.key], first.timestamp)[self.before.key])
 
     def _join(self) -> None:
-        """Let the last account end where the first segment record begins, if no record of the source lies between."""
+        """Let the last account end where the first mapping record begins, if no record of the source lies between."""
         if not self.accounts:
             return
         last, end = self.accounts[-1], self.before.source_start
@@ -299,16 +299,16 @@ class _Walk:
         last.end = end
 
 
-def runs(pairs: Iterable[tuple[int, int]]) -> Iterator[Segment]:
+def runs(pairs: Iterable[tuple[int, int]]) -> Iterator[MappedRange]:
     """Join pairs of offsets that follow one another on both sides."""
-    run: Segment | None = None
+    run: MappedRange | None = None
     for source, target in pairs:
         if run is not None and (run.source_end, run.target_end) == (source, target):
-            run = Segment(run.source_first, run.target_first, run.count + 1)
+            run = MappedRange(run.source_first, run.target_first, run.count + 1)
             continue
         if run is not None:
             yield run
-        run = Segment(source, target, 1)
+        run = MappedRange(source, target, 1)
     if run is not None:
         yield run
 

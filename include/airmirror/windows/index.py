@@ -19,11 +19,11 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger import FlowLedger, LedgerBegunAnew
 from airmirror.ledger.state import State
-from airmirror.naming import progress_topic, segment_topic
+from airmirror.naming import mapping_topic, progress_topic
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.wire.claims import ClaimEntry, note
+from airmirror.wire.leases import LeaseEntry, note
+from airmirror.wire.mappings import Lease, LeaseEvent, decode
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, ClaimEvent, decode
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ ATTEMPTS = 10  # at an index that others begin again meanwhile
 class InternalTopics:
     """The names of a flow's two internal topics on the target."""
 
-    segments: str
+    mappings: str
     progress: str
 
     @classmethod
     def of(cls, source: str) -> InternalTopics:
         """The topics of the flow from the cluster with this alias."""
-        return cls(segment_topic(source), progress_topic(source))
+        return cls(mapping_topic(source), progress_topic(source))
 
 
 def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 60.0) -> State:
@@ -61,14 +61,14 @@ def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 6
         state = index.state()
         if state.reaches(ends):
             return state
-    raise LedgerBegunAnew(source, segment_topic(source))
+    raise LedgerBegunAnew(source, mapping_topic(source))
 
 
 def _read_tails(
     routes: Routes, index: FlowLedger, source: str, patience: float
 ) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
-    names = segments, _ = segment_topic(source), progress_topic(source)
+    names = mappings, _ = mapping_topic(source), progress_topic(source)
     routes.refresh(names)
     partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
     ends_now = offsets_with_patience(routes, partitions, LATEST)
@@ -77,7 +77,7 @@ def _read_tails(
         topic_id = routes.topic_ids[topic]
         ends = {partition: end for partition, end in ends_now.items() if partition.topic == topic}
         scanned = scanned_of(routes, index, topic, ends)
-        load = index.load_segments if topic == segments else partial(index.load_progress, cluster=source)
+        load = index.load_mappings if topic == mappings else partial(index.load_progress, cluster=source)
         for key, end in ends.items():
             load_tail(
                 routes, key, scanned.get(key.partition, 0), end, partial(load, topic, topic_id), patience=patience
@@ -129,43 +129,43 @@ def load_tail(
     load(entries, {number: end}, {number: start})
 
 
-def read_claims(
-    routes: Routes, segment_topic: str, known: Iterable[tuple[int, int, Claim]], scanned: int, end: int
-) -> list[ClaimEntry]:
-    """All claims below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
+def read_leases(
+    routes: Routes, mapping_topic: str, known: Iterable[tuple[int, int, Lease]], scanned: int, end: int
+) -> list[LeaseEntry]:
+    """All leases below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
 
-    Claims are written outside transactions, and a transaction that a dead window left open must not hide them.
+    Leases are written outside transactions, and a transaction that a dead window left open must not hide them.
     """
-    entries = {offset: ClaimEntry(offset, timestamp, claim) for offset, timestamp, claim in known}
-    for record in read_records(routes, TopicPartition(segment_topic, 0), scanned, end, read_committed=False):
+    entries = {offset: LeaseEntry(offset, timestamp, lease) for offset, timestamp, lease in known}
+    for record in read_records(routes, TopicPartition(mapping_topic, 0), scanned, end, read_committed=False):
         try:
             decoded = decode(record.key or b"", record.value)
         except MalformedRecord:
             continue  # counted and logged when it is loaded into the index
-        if isinstance(decoded, Claim):
-            entries[record.offset] = ClaimEntry(record.offset, record.timestamp, decoded)
+        if isinstance(decoded, Lease):
+            entries[record.offset] = LeaseEntry(record.offset, record.timestamp, decoded)
     return [entries[offset] for offset in sorted(entries)]
 
 
-class ClaimsSince:
-    """The claims of a segment topic from the one at ``offset`` on, read on and on. Not thread-safe."""
+class LeasesSince:
+    """The leases of a mapping topic from the one at ``offset`` on, read on and on. Not thread-safe."""
 
     def __init__(self, offset: int) -> None:
         self._offset = self._next = offset
-        self._entries: list[ClaimEntry] = []
+        self._entries: list[LeaseEntry] = []
 
     @property
-    def claimants(self) -> set[str]:
-        """The windows whose claims were read, granted or refused."""
-        return {entry.claim.window for entry in self._entries if entry.claim.event is ClaimEvent.CLAIMED}
+    def contenders(self) -> set[str]:
+        """The windows whose leases were read, granted or refused."""
+        return {entry.lease.window for entry in self._entries if entry.lease.event is LeaseEvent.TAKEN}
 
-    def read(self, routes: Routes, segment_topic: str) -> list[ClaimEntry]:
+    def read(self, routes: Routes, mapping_topic: str) -> list[LeaseEntry]:
         """All up to the topic's end now; only what has come since the last time is read."""
-        log = TopicPartition(segment_topic, 0)
+        log = TopicPartition(mapping_topic, 0)
         end = offsets_with_patience(routes, [log], LATEST)[log]
         if end < self._next:  # another log: it is read again
             self._entries, self._next = [], self._offset
-        for entry in read_claims(routes, segment_topic, (), self._next, end):
+        for entry in read_leases(routes, mapping_topic, (), self._next, end):
             note(self._entries, entry)
         self._next = end
         return self._entries

@@ -17,10 +17,10 @@ from airmirror.slot.errors import PartitionError, of_flow
 from airmirror.times import utc
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.findings import GateRow, examine
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.segments import GATE, Hold, Verified
+from airmirror.wire.mappings import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
 Gate = Callable[[Sequence[GateRow]], Mapping[TopicPartition, str]]
@@ -71,7 +71,7 @@ class Judged:
 
 def judge_unverified(
     mirror: Mirror,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     gate: Gate | None,
     *,
     trusted: Container[str],
@@ -116,7 +116,7 @@ def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
 
 
 def judge(
-    granted: GrantedClaim,
+    granted: GrantedLease,
     findings: Sequence[GateRow],
     gate: Gate | None,
     *,
@@ -129,12 +129,12 @@ def judge(
     A hold of the gate is lifted when its partition passes; an operator's decision holds until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
-    held since it failed first. ``seen``: the end of the segment topic as it was read for the findings. ``everything``: these
+    held since it failed first. ``seen``: the end of the mapping topic as it was read for the findings. ``everything``: these
     are of all that is not verified; then a gate's hold of anything else, as one that woke up late has written, is lifted.
     ``own``: windows that are judged here for the last time; what they have held themselves, while they followed the log, was
     not reported yet. Raises SlotFenced, AppendFailed.
     """
-    flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
+    flow, window, now = granted.journal.flow, granted.lease.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
     judge_name = window if gate is not None else window + ENGINE_ALONE
     holds = granted.journal.index.holds()

@@ -1,4 +1,4 @@
-"""The losses among unverified segment records: found by comparing both sides, and counted as lost.
+"""The losses among unverified mapping records: found by comparing both sides, and counted as lost.
 
 An operator has accepted the loss. What is equal stays mapped, so that a reader of the target gets it, and so does what a cleaner
 or retention may have taken; every other source offset is counted as lost (invariants E and G). The records on the target
@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from airmirror.partitions import TopicPartition
-from airmirror.slot.account import MOST_SEGMENTS, NO_DIGEST
+from airmirror.slot.account import MOST_RANGES, NO_DIGEST
 from airmirror.windows.compare import Logs, check, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
 from airmirror.windows.cursor import RecordPair
@@ -22,21 +22,21 @@ from airmirror.windows.declared import compacted_topics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, Reset, keeping
 from airmirror.windows.resetting import look
+from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.records import Array, Records, first_difference
-from airmirror.wire.segments import Segment, SegmentRecord
 
 
-def losses(mirror: Mirror, chosen: Sequence[SegmentRecord], topics: Mapping[str, str]) -> list[Reset]:
+def losses(mirror: Mirror, chosen: Sequence[MappingRecord], topics: Mapping[str, str]) -> list[Reset]:
     """The resets that declare lost what is not equal on both sides, a partition each; none where all is.
 
-    ``chosen``: segment records by partition and source offset; ``topics``: theirs, with their remote topics. Raises what reading
+    ``chosen``: mapping records by partition and source offset; ``topics``: theirs, with their remote topics. Raises what reading
     a log does.
     """
     if not chosen:
         return []
     compacted = compacted_topics(mirror, {record.topic for record in chosen})
     logs = look_at_logs(mirror, chosen)
-    changed: dict[TopicPartition, list[tuple[SegmentRecord, SegmentRecord]]] = {}
+    changed: dict[TopicPartition, list[tuple[MappingRecord, MappingRecord]]] = {}
     for record in chosen:
         found = without_losses(logs, record, holes=compacted[record.topic])
         if found != record:
@@ -47,8 +47,8 @@ def losses(mirror: Mirror, chosen: Sequence[SegmentRecord], topics: Mapping[str,
     return [_declared(each, changed[each.key]) for each in facts if each.key in changed]
 
 
-def _declared(facts: Facts, changed: Sequence[tuple[SegmentRecord, SegmentRecord]]) -> Reset:
-    """The reset that puts segment records in the place of those that begin at the same offsets."""
+def _declared(facts: Facts, changed: Sequence[tuple[MappingRecord, MappingRecord]]) -> Reset:
+    """The reset that puts mapping records in the place of those that begin at the same offsets."""
     runs = [run for before, after in changed for run in unmapped(before, after)]
     (first, _), (last, _) = changed[0], changed[-1]
     begins = next(unmapped(*changed[0]), None), list(unmapped(*changed[-1]))
@@ -63,18 +63,18 @@ def _declared(facts: Facts, changed: Sequence[tuple[SegmentRecord, SegmentRecord
     )
 
 
-def unmapped(before: SegmentRecord, after: SegmentRecord) -> Iterator[Segment]:
-    """Yield the runs that a segment record maps, and the one in its place does not."""
-    kept = [(run.source_first, run.source_end) for run in after.segments]
-    for run in before.segments:
+def unmapped(before: MappingRecord, after: MappingRecord) -> Iterator[MappedRange]:
+    """Yield the runs that a mapping record maps, and the one in its place does not."""
+    kept = [(run.source_first, run.source_end) for run in after.ranges]
+    for run in before.ranges:
         first = bisect_right(kept, run.source_first, key=lambda each: each[1])
         yield from _without(run, kept[first : bisect_left(kept, run.source_end, key=lambda each: each[0])])
 
 
-def without_losses(logs: Logs, record: SegmentRecord, *, holes: bool) -> SegmentRecord:
-    """The segment record as both logs bear it out; the very same where nothing is wrong with it.
+def without_losses(logs: Logs, record: MappingRecord, *, holes: bool) -> MappingRecord:
+    """The mapping record as both logs bear it out; the very same where nothing is wrong with it.
 
-    Without ``holes`` (invariant E) what it counts as holes is lost too. More than MOST_SEGMENTS runs are not kept: what
+    Without ``holes`` (invariant E) what it counts as holes is lost too. More than MOST_RANGES runs are not kept: what
     follows them is lost. Raises FetchFailed or LastStableOffsetStuck where a log can't be read.
     """
     accounted = record.copied + record.control + record.aborted + record.holes + record.lost
@@ -84,8 +84,8 @@ def without_losses(logs: Logs, record: SegmentRecord, *, holes: bool) -> Segment
     part = still_held(record, *logs.starts[record.key])
     may_lack = logs.compacted[record.topic]
     lost = _ranges(_lost(pair, may_lack) for pair in read_pairs(logs, part))
-    kept = [run for segment in record.segments for run in _without(segment, lost)]
-    remaining = keeping(record, kept[:MOST_SEGMENTS], record.source_end, holes=holes)
+    kept = [run for run in record.ranges for run in _without(run, lost)]
+    remaining = keeping(record, kept[:MOST_RANGES], record.source_end, holes=holes)
     return replace(remaining, digest=NO_DIGEST)  # from now on it is compared record by record
 
 
@@ -119,12 +119,12 @@ def _ranges(offsets: Iterable[Array]) -> list[tuple[int, int]]:
     return found
 
 
-def _without(segment: Segment, ranges: Sequence[tuple[int, int]]) -> Iterator[Segment]:
+def _without(run: MappedRange, ranges: Sequence[tuple[int, int]]) -> Iterator[MappedRange]:
     """The runs that are left of a run."""
-    at = segment.source_first
-    for first, end in (*ranges, (segment.source_end, segment.source_end)):
-        if end < at or first > segment.source_end:
+    at = run.source_first
+    for first, end in (*ranges, (run.source_end, run.source_end)):
+        if end < at or first > run.source_end:
             continue
         if first > at:
-            yield Segment(at, segment.target_first + at - segment.source_first, first - at)
+            yield MappedRange(at, run.target_first + at - run.source_first, first - at)
         at = max(at, end)

@@ -38,9 +38,9 @@ class Journal:
         return catch_up(self.target, self.index, self.flow.source.alias, patience)
 
     def seen(self) -> int:
-        """The end of the segment topic as the index has read it."""
-        segments = self.topics.segments
-        return self.index.scanned(segments, self.target.topic_ids[segments]).get(0, 0)
+        """The end of the mapping topic as the index has read it."""
+        mappings = self.topics.mappings
+        return self.index.scanned(mappings, self.target.topic_ids[mappings]).get(0, 0)
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,17 @@ def ids_tell_nothing(flow: Flow) -> bool:
     return flow.settings.equal_cluster_ids_allowed
 
 
-def opposite_of(flow: Flow, ledger: FlowLedger) -> FlowLedger:
+def reverse_ledger(flow: Flow, ledger: FlowLedger) -> FlowLedger:
     """The ledger's part of the flow from the target to the source."""
-    return ledger.beside(flow.opposite)
+    return ledger.other(flow.reverse_name)
 
 
-def caught_up_opposite(source: Routes, flow: Flow, ledger: FlowLedger, patience: float = 60.0) -> FlowLedger | None:
+def caught_up_reverse(source: Routes, flow: Flow, ledger: FlowLedger, patience: float = 60.0) -> FlowLedger | None:
     """The same when it has read what is new on the flow's source; None: there has been no such flow.
 
     Raises what ``catch_up`` does.
     """
-    found = opposite_of(flow, ledger)
+    found = reverse_ledger(flow, ledger)
     return found if catch_up_if_there(source, found, flow.target.alias, patience) else None
 
 
@@ -108,7 +108,7 @@ def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str, patience: 
         catch_up(routes, ledger, alias, patience)
     except TopicNotFound as missing:
         internal = InternalTopics.of(alias)
-        if missing.topic not in (internal.segments, internal.progress):
+        if missing.topic not in (internal.mappings, internal.progress):
             raise
         return False
     return True
@@ -116,4 +116,4 @@ def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str, patience: 
 
 def returns_of(flow: Flow, ledger: FlowLedger) -> dict[str, str]:
     """The topics that return by a flow, each with where to, as far as the ledger knows: the flow that brought them says so."""
-    return opposite_of(flow, ledger).owners().returning()
+    return reverse_ledger(flow, ledger).owners().returning()

@@ -14,7 +14,7 @@ from airmirror.partitions import OfCopy, TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 BYTES_GUESSED = 1_000  # a record, where nothing was copied yet
 
@@ -40,7 +40,7 @@ class Planned(OfCopy):
     high_watermark: int
     record_bytes: float
     error: AirmirrorError | None = None
-    last: SegmentRecord | None = None  # its newest segment record
+    last: MappingRecord | None = None  # its newest mapping record
 
     @property
     def bytes(self) -> float:
@@ -74,13 +74,13 @@ def plan(
 ) -> list[Planned]:
     """Return the work of a window: from each partition's position (else the earliest offset) to the end.
 
-    The newest segment record says where that is; MirrorMaker 2's progress only where there is none. Where both are there
+    The newest mapping record says where that is; MirrorMaker 2's progress only where there is none. Where both are there
     and differ, where the source no longer has the position, or the topic has another id, it is an error of the partition.
     ``purged``: topics from whose beginning records may go that were handled; offsets before it are holes of the window.
     """
     planned = []
     for key, extent in sorted(extents.items()):
-        last, recorded = state.segments.get(key), state.progress.get(key)
+        last, recorded = state.mappings.get(key), state.progress.get(key)
         start = state.positions.get(key, extent.earliest)
         error: AirmirrorError | None = None
         if last is not None and last.source_topic_id != topic_ids[key.topic]:
@@ -103,7 +103,7 @@ def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
 def left_out(key: TopicPartition, remote_topic: str, state: State, error: AirmirrorError) -> Planned:
     """A partition of which nothing can be known now: it is left out of this window, alone."""
     position = state.positions.get(key, 0)
-    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error, state.segments.get(key))
+    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error, state.mappings.get(key))
 
 
 def pack(

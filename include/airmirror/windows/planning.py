@@ -24,12 +24,12 @@ from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import TargetTruncated, TargetUnavailable, of_flow
 from airmirror.windows.declared import compacted_topics, may_be_purged, times_replaced
 from airmirror.windows.diverged import with_epochs
-from airmirror.windows.errors import ReturnOver, TopicClosed
+from airmirror.windows.errors import ReturnOver, TopicFrozen
 from airmirror.windows.hanging import name_hanging
-from airmirror.windows.mirror import Mirror, caught_up_opposite
+from airmirror.windows.mirror import Mirror, caught_up_reverse
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.owners import Owner, Ownership
-from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 5.0
 FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
@@ -70,35 +70,35 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
     return [replace(item, error=of_flow(item.error, flow)) for item in planned]
 
 
-def closed_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Ownership | None]:
-    """The topics that no window may write for, with the records that say so: under a claim that has fenced, and caught up.
+def frozen_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Ownership | None]:
+    """The topics that no window may write for, with the records that say so: under a lease that has fenced, and caught up.
 
-    Of a topic that returns the reverse flow says it, on the source: whoever ends a return holds this claim
+    Of a topic that returns the reverse flow says it, on the source: whoever ends a return holds this lease
     meanwhile. None: its return is over.
     """
     owners, flow = mirror.index.owners(), mirror.flow
     found: dict[str, Ownership | None] = {
-        topic: record for topic in remote_topics if (record := owners.why_closed(topic))
+        topic: record for topic in remote_topics if (record := owners.why_frozen(topic))
     }
     if back := flow.returns.keys() & set(remote_topics):
-        opposite = caught_up_opposite(mirror.source, flow, mirror.index)
-        still = opposite.owners().returning((Owner.RETURNING,)) if opposite else {}
+        reverse = caught_up_reverse(mirror.source, flow, mirror.index)
+        still = reverse.owners().returning((Owner.RETURNING,)) if reverse else {}
         found |= dict.fromkeys(back - still.keys())
     return found
 
 
-def closed_since(
+def frozen_since(
     flow: Flow, state: State, remote_topics: Mapping[str, str], shut: Mapping[str, Ownership | None]
 ) -> list[Planned]:
-    """The partitions of topics that were closed between the look at topics and the claim: nothing of them is written."""
+    """The partitions of topics that were frozen between the look at topics and the lease: nothing of them is written."""
     found = []
     for topic in sorted(remote_topics.keys() & shut.keys()):
-        closure, remote = shut[topic], remote_topics[topic]
+        freeze, remote = shut[topic], remote_topics[topic]
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
             error: AirmirrorError = (
-                TopicClosed(flow.source.alias, *key, closure.by, closure.time_ms, closure.reason)
-                if closure
-                else ReturnOver(flow.source.alias, *key, flow.opposite)
+                TopicFrozen(flow.source.alias, *key, freeze.by, freeze.time_ms, freeze.reason)
+                if freeze
+                else ReturnOver(flow.source.alias, *key, flow.reverse_name)
             )
             found.append(left_out(key, remote, state, of_flow(error, flow) or error))
     return found
@@ -118,7 +118,7 @@ def slots_of(
     mirror: Mirror,
     *,
     window: str,
-    claim_offset: int,
+    lease_offset: int,
     numbers: Sequence[int],
     planned: Sequence[Planned],
     follow_ms: int = 0,
@@ -165,12 +165,12 @@ def slots_of(
             flow=flow,
             window=window,
             number=number,
-            claim_offset=claim_offset,
+            lease_offset=lease_offset,
             max_ms=flow.window.max_ms,
             max_bytes=None if limit is None or follow_ms else max(1, int(limit * share)),
             progress_topic=topics.progress,
             progress_partitions=target.partitions(topics.progress),
-            segment_topic=topics.segments,
+            mapping_topic=topics.mappings,
             partitions=members,
             slots=len(packed),
             follow_ms=follow_ms,
@@ -213,8 +213,8 @@ def with_targets(planned: Sequence[Planned], source: str, target: Routes) -> lis
     return [replace(item, error=item.error or errors.get(item.key)) for item in planned]
 
 
-def _kept(before: SegmentRecord, now: EpochEnd) -> int:
-    """The offset up to which a log is the one that a segment record was written to, at most the record's end."""
+def _kept(before: MappingRecord, now: EpochEnd) -> int:
+    """The offset up to which a log is the one that a mapping record was written to, at most the record's end."""
     same = before.target_end - int(now.epoch != before.target_epoch)  # cut, and grown again under a later epoch
     return max(0, min(same, now.offset))
 

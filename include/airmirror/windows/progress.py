@@ -1,4 +1,4 @@
-"""The progress of a window while its slots run, read from what they have committed to the segment topic."""
+"""The progress of a window while its slots run, read from what they have committed to the mapping topic."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.threads import BackgroundThread
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
+from airmirror.wire.mappings import MappingRecord, decode
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import SegmentRecord, decode
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +56,11 @@ class CopyProgress:
 class Watch(BackgroundThread):
     """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
 
-    def __init__(self, granted: GrantedClaim, planned: int, report: Callable[[CopyProgress], None]) -> None:
-        super().__init__(f"progress {granted.claim.window}")
-        self._flow, self._window = granted.journal.flow, granted.claim.window
+    def __init__(self, granted: GrantedLease, planned: int, report: Callable[[CopyProgress], None]) -> None:
+        super().__init__(f"progress {granted.lease.window}")
+        self._flow, self._window = granted.journal.flow, granted.lease.window
         self._planned, self._report = planned, report
-        self._log = TopicPartition(granted.journal.topics.segments, 0)
+        self._log = TopicPartition(granted.journal.topics.mappings, 0)
         self._position = granted.offset
         self._offsets = self._records = self._bytes = 0
 
@@ -86,7 +86,7 @@ class Watch(BackgroundThread):
                 self._take(entry.key, entry.value)
             self._position = end
             seconds = time.monotonic() - self._begun
-            if self._offsets > before:  # a claim that is renewed is no news
+            if self._offsets > before:  # a lease that is renewed is no news
                 planned = max(self._planned, self._offsets)  # a window that follows has copied more than that
                 self._report(CopyProgress(self._offsets, planned, self._records, self._bytes, seconds))
 
@@ -95,7 +95,7 @@ class Watch(BackgroundThread):
             record = decode(key or b"", value)
         except MalformedRecord:
             return  # counted and logged when the ledger reads it
-        if isinstance(record, SegmentRecord) and record.window == self._window:
+        if isinstance(record, MappingRecord) and record.window == self._window:
             self._offsets += record.source_end - record.source_start
             self._records += record.copied
             self._bytes += record.size

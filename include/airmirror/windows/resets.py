@@ -2,7 +2,7 @@
 
 ``start-again`` begins at the source's earliest offset, after what the remote partition holds; ``new-topic`` does so in
 another remote topic. ``accept-loss`` resumes at the first offset that both sides can continue at, and declares lost what
-lies between there and the end of the last segment record that is kept, and what lies between two of them: counted in segment
+lies between there and the end of the last mapping record that is kept, and what lies between two of them: counted in mapping
 records, so that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped
 (invariant G). What MirrorMaker 2 has copied meanwhile is not lost: it is taken over as far as both sides bear it out. What is
 not verified and differs is declared lost likewise (windows/losses).
@@ -22,7 +22,7 @@ from airmirror.partitions import OfCopy
 from airmirror.slot.account import Account
 from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver, start_records
-from airmirror.wire.segments import Segment, SegmentRecord, Verified
+from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
 
 class Choice(StrEnum):
@@ -69,8 +69,8 @@ class Facts(OfCopy):
     target_end: int
     foreign: bool
     position: int
-    records: tuple[SegmentRecord, ...]
-    last: SegmentRecord | None
+    records: tuple[MappingRecord, ...]
+    last: MappingRecord | None
     verified: Verified | None
     recorded: int = -1
     tail: TakenOver | AirmirrorError | None = None
@@ -120,18 +120,18 @@ class Facts(OfCopy):
             found.append("the extent of MirrorMaker 2's copies past its progress is not known")
         if self.last is not None and not self.source_recreated and self.recorded not in (-1, self.position):
             found.append(
-                f"MirrorMaker 2's progress continues at {self.recorded}, the newest segment record ends at {self.position}"
+                f"MirrorMaker 2's progress continues at {self.recorded}, the newest mapping record ends at {self.position}"
             )
-        found += [f"no segment record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
+        found += [f"no mapping record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
         return found
 
     @property
-    def of_topic(self) -> list[SegmentRecord]:
+    def of_topic(self) -> list[MappingRecord]:
         """The records of the topic that is there now."""
         return [record for record in self.records if record.source_topic_id == self.source_topic_id]
 
     @property
-    def goes_on(self) -> int:
+    def resumes_at(self) -> int:
         """The source offset that is to be copied next, as far as the target is concerned."""
         if isinstance(self.tail, TakenOver):
             return self.tail.end
@@ -144,8 +144,8 @@ class Reset:
     """The changes to commit for a partition. Source offsets ``[lost_first, lost_end)`` and those in ``gaps`` are declared
     lost; from there to ``start`` the ``tail`` is taken over.
 
-    ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
-    a part remains. ``anew``: nothing of it counts as verified. ``rewritten``: segment records that count what differs as
+    ``start`` -1: it is not copied any more. ``forgotten``: mapping records to be deleted; ``shortened``: the one of which
+    a part remains. ``anew``: nothing of it counts as verified. ``rewritten``: mapping records that count what differs as
     lost, and nothing else changes; ``runs``: the records that are not mapped any more, by their offsets on both sides.
     """
 
@@ -156,11 +156,11 @@ class Reset:
     lost_end: int
     gaps: tuple[tuple[int, int], ...] = ()
     tail: TakenOver | None = None
-    forgotten: tuple[SegmentRecord, ...] = ()
-    shortened: SegmentRecord | None = None
+    forgotten: tuple[MappingRecord, ...] = ()
+    shortened: MappingRecord | None = None
     anew: bool = False
-    rewritten: tuple[SegmentRecord, ...] = ()
-    runs: tuple[Segment, ...] = ()
+    rewritten: tuple[MappingRecord, ...] = ()
+    runs: tuple[MappedRange, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -179,7 +179,7 @@ class Reset:
         return f"{differ}: offsets {offsets_of(self.runs)}" if self.runs else differ
 
 
-def offsets_of(runs: Sequence[Segment], most: int = 100) -> str:
+def offsets_of(runs: Sequence[MappedRange], most: int = 100) -> str:
     """The source offsets of runs, in words, and how many more runs there are."""
     ends = [(run.source_first, run.source_end - 1) for run in runs]
     return named([str(first) if first == last else f"{first} to {last}" for first, last in ends], most)
@@ -198,11 +198,11 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
         reason = "nothing is left of the topic that was replicated; use --start-again"
         raise ResetNotPossible(str(facts.key), choice, reason)
     cut, records = facts.source_cut, facts.of_topic
-    start = max(facts.earliest, facts.goes_on if cut is None else cut)
-    kept_to = min([limit for limit in (cut, _first_missing(facts)) if limit is not None], default=facts.goes_on)
+    start = max(facts.earliest, facts.resumes_at if cut is None else cut)
+    kept_to = min([limit for limit in (cut, _first_missing(facts)) if limit is not None], default=facts.resumes_at)
     kept = keep(records, kept_to)
     kept_end = kept.records[-1].source_end if kept.records else records[0].source_start if records else start
-    tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.goes_on and kept.is_whole else None
+    tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.resumes_at and kept.is_whole else None
     lost_end = start if tail is None else tail.accounts[0].start
     return Reset(
         facts=facts,
@@ -219,24 +219,24 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
 
 @dataclass(frozen=True)
 class Remaining:
-    """The part of a partition's segment records that remains, and what goes; ``shortened``: the last one that remains, if it
+    """The part of a partition's mapping records that remains, and what goes; ``shortened``: the last one that remains, if it
     does so in part."""
 
-    records: tuple[SegmentRecord, ...]
-    forgotten: tuple[SegmentRecord, ...] = ()
-    shortened: SegmentRecord | None = None
+    records: tuple[MappingRecord, ...]
+    forgotten: tuple[MappingRecord, ...] = ()
+    shortened: MappingRecord | None = None
 
     @property
     def is_whole(self) -> bool:
         return not self.forgotten and self.shortened is None
 
     @property
-    def last(self) -> SegmentRecord | None:
+    def last(self) -> MappingRecord | None:
         return self.records[-1] if self.records else None
 
 
-def keep(records: Sequence[SegmentRecord], end: int) -> Remaining:
-    """Keep segment records, in order, up to source offset ``end``."""
+def keep(records: Sequence[MappingRecord], end: int) -> Remaining:
+    """Keep mapping records, in order, up to source offset ``end``."""
     kept = [record for record in records if record.source_end <= end]
     rest = records[len(kept) :]
     crossing = rest[0] if rest and rest[0].source_start < end else None
@@ -253,7 +253,7 @@ def borne_out(facts: Facts) -> Remaining:
     return keep(facts.of_topic, min(limits, default=max(facts.position, 0)))
 
 
-def gaps(records: Sequence[SegmentRecord]) -> list[tuple[int, int]]:
+def gaps(records: Sequence[MappingRecord]) -> list[tuple[int, int]]:
     """The source offsets between consecutive records that none of them covers, as ranges."""
     ends = [(one.source_end, other.source_start) for one, other in pairwise(records)]
     return [(end, start) for end, start in ends if end < start]
@@ -264,30 +264,28 @@ def _first_missing(facts: Facts) -> int | None:
     if facts.target_recreated:
         return facts.of_topic[0].source_start if facts.of_topic else None
     for record in facts.of_topic:
-        for segment in record.segments:
-            if segment.target_end > facts.held_to:
-                return segment.source_first + max(0, facts.held_to - segment.target_first)
+        for run in record.ranges:
+            if run.target_end > facts.held_to:
+                return run.source_first + max(0, facts.held_to - run.target_first)
     return None
 
 
-def shorten(record: SegmentRecord, end: int) -> SegmentRecord:
-    """A segment record up to source offset ``end``, whose last batches are of unknown leader epochs then."""
+def shorten(record: MappingRecord, end: int) -> MappingRecord:
+    """A mapping record up to source offset ``end``, whose last batches are of unknown leader epochs then."""
     kept = [
-        replace(segment, count=min(segment.count, end - segment.source_first))
-        for segment in record.segments
-        if segment.source_first < end
+        replace(run, count=min(run.count, end - run.source_first)) for run in record.ranges if run.source_first < end
     ]
     target_end = kept[-1].target_end if kept else record.target_start
     return replace(keeping(record, kept, end), target_end=target_end, leader_epoch=-1, target_epoch=-1)
 
 
-def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: bool = True) -> SegmentRecord:
-    """A segment record up to source offset ``end`` that maps no more than ``kept``; the rest is accounted for, or lost.
+def keeping(record: MappingRecord, kept: Sequence[MappedRange], end: int, *, holes: bool = True) -> MappingRecord:
+    """A mapping record up to source offset ``end`` that maps no more than ``kept``; the rest is accounted for, or lost.
 
     How many of the offsets that are no records were control records, aborted or holes is known for the whole only: they
     are taken in that order; without ``holes`` these are lost too.
     """
-    copied = sum(segment.count for segment in kept)
+    copied = sum(run.count for run in kept)
     others = end - record.source_start - copied
     control = min(record.control, others)
     aborted = min(record.aborted, others - control)
@@ -301,20 +299,20 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
         holes=compacted,
         lost=others - control - aborted - compacted,
         size=record.size * copied // record.copied if record.copied else 0,
-        segments=tuple(kept),
+        ranges=tuple(kept),
         source_checksum=-1,
     )
 
 
-def segment_records(reset: Reset, window: str, time_ms: int) -> list[SegmentRecord]:
+def mapping_records(reset: Reset, window: str, time_ms: int) -> list[MappingRecord]:
     """The records that say what was lost, what is taken over, and, the last, where the partition resumes."""
-    facts, taken = reset.facts, list[SegmentRecord]()
+    facts, taken = reset.facts, list[MappingRecord]()
     ids = facts.source_topic_id, facts.target_topic_id
     if reset.tail is not None and reset.tail.copied:
         taken = start_records(reset.tail, *ids, window=window, time_ms=time_ms)
     between = taken[0].target_start if taken else facts.target_end
 
-    def lost(first: int, end: int, target_end: int) -> SegmentRecord:
+    def lost(first: int, end: int, target_end: int) -> MappingRecord:
         epochs = epoch_before(facts.epochs.source, end), epoch_before(facts.epochs.target, target_end)
         account = Account(first, target_end, end=end, lost=end - first, leader_epoch=epochs[0], target_epoch=epochs[1])
         return account.record(facts.key, facts.remote_topic, ids, window=window, time_ms=time_ms)
@@ -330,7 +328,7 @@ def _target_end_before(facts: Facts, offset: int) -> int:
 
 
 def verified_record(reset: Reset, seen: int) -> Verified | None:
-    """The verified offset that remains; None: nothing of the partition is verified (any more). ``seen``: where the claim lies,
+    """The verified offset that remains; None: nothing of the partition is verified (any more). ``seen``: where the lease lies,
     under which all before is known."""
     verified = reset.facts.verified
     if verified is None or reset.anew or reset.lost_first <= 0:

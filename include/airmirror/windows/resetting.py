@@ -1,4 +1,4 @@
-"""Carrying out resets: both sides are looked at, and what was decided is one transaction under the claim (A and B)."""
+"""Carrying out resets: both sides are looked at, and what was decided is one transaction under the lease (A and B)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import diverged_at, kept_on_target, look_at_epochs
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
-from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
+from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, mapping_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
-from airmirror.wire.segments import ResetRecord, SegmentRecord
+from airmirror.wire.mappings import MappingRecord, ResetRecord
 
 NO_TOPIC = UUID(int=0)
 
@@ -50,11 +50,11 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
     earliest, watermarks = offsets_with_patience(source, keys, EARLIEST), offsets_with_patience(source, keys, LATEST)
     found = []
     for key in keys:
-        newest = state.segments.get(key)
+        newest = state.mappings.get(key)
         target_id = target.topic_ids[topics[key.topic]] if key in remote else NO_TOPIC
         end = ends[remote[key]] if key in remote else 0
         position = state.positions.get(key, -1)
-        records = sorted(index.segments(*key), key=lambda record: record.source_start)
+        records = sorted(index.mappings(*key), key=lambda record: record.source_start)
         of_topic = [record for record in records if record.source_topic_id == source.topic_ids[key.topic]]
         readable = newest is not None and newest.target_topic_id == target_id
         facts = Facts(
@@ -89,9 +89,9 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
 
 
 def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
-    """Return MirrorMaker 2's copy where its progress is further than segments, or there are none; None elsewhere.
+    """Return MirrorMaker 2's copy where its progress is further than mappings, or there are none; None elsewhere.
 
-    From the newest segment on, if both sides bear that out, so that nothing is lost; else from its progress on.
+    From the newest mapping on, if both sides bear that out, so that nothing is lost; else from its progress on.
     """
     further = facts.recorded > facts.position or (facts.last is None and facts.recorded >= 0)
     if not further or facts.source_recreated or facts.target_recreated or facts.source_cut is not None:
@@ -110,15 +110,15 @@ def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     return found
 
 
-def commit(granted: GrantedClaim, resets: Sequence[Reset], *, by: str, reason: str) -> None:
-    """Commit what was decided, in one transaction under the claim. Raises SlotFenced where the claim is another's by now.
+def commit(granted: GrantedLease, resets: Sequence[Reset], *, by: str, reason: str) -> None:
+    """Commit what was decided, in one transaction under the lease. Raises SlotFenced where the lease is another's by now.
 
     What was held is released; but where something differs it is the gate's to judge what is left, and to release it.
     """
     topics, state = granted.journal.topics, granted.journal.index.state()
-    granted.journal.target.refresh([topics.segments, topics.progress])
+    granted.journal.target.refresh([topics.mappings, topics.progress])
     now = int(time.time() * 1000)
-    log = TopicPartition(topics.segments, 0)
+    log = TopicPartition(topics.mappings, 0)
     records: dict[TopicPartition, list[KeyValue]] = {log: []}
     for reset in resets:
         key = reset.facts.key
@@ -127,12 +127,12 @@ def commit(granted: GrantedClaim, resets: Sequence[Reset], *, by: str, reason: s
                 records[log].append((hold.encode_key(), None))
             partition, progress = driver.progress_of(granted, key, reset.start)
             records.setdefault(partition, []).append(progress)
-        records[log] += _segment_topic(reset, granted, now, by, reason)
+        records[log] += _mapping_topic(reset, granted, now, by, reason)
     driver.commit(granted, records)
 
 
-def _segment_topic(reset: Reset, granted: GrantedClaim, now: int, by: str, reason: str) -> Iterator[KeyValue]:
-    facts, window = reset.facts, granted.claim.window
+def _mapping_topic(reset: Reset, granted: GrantedLease, now: int, by: str, reason: str) -> Iterator[KeyValue]:
+    facts, window = reset.facts, granted.lease.window
     yield from ((record.encode_key(), None) for record in reset.forgotten)
     if reset.shortened is not None:
         yield reset.shortened.encode_key(), reset.shortened.encode_value()
@@ -141,7 +141,7 @@ def _segment_topic(reset: Reset, granted: GrantedClaim, now: int, by: str, reaso
         if facts.verified is not None:
             remains = verified_record(reset, granted.offset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
-        yield from ((record.encode_key(), record.encode_value()) for record in segment_records(reset, window, now))
+        yield from ((record.encode_key(), record.encode_value()) for record in mapping_records(reset, window, now))
     decision = ResetRecord(
         *facts.key,
         time_ms=now,
@@ -162,7 +162,7 @@ def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Fac
 
 
 def _foreign(
-    target: Routes, remote: TopicPartition | None, last: SegmentRecord | None, target_id: UUID, end: int, copied: bool
+    target: Routes, remote: TopicPartition | None, last: MappingRecord | None, target_id: UUID, end: int, copied: bool
 ) -> bool:
     """Return whether there are records after the flow's last one. What MirrorMaker 2 has left is not foreign."""
     if remote is None or (last is None and copied) or (last is not None and last.target_topic_id != target_id):

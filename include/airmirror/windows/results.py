@@ -17,7 +17,7 @@ from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Followed
 from airmirror.windows.judging import Verdict
 from airmirror.windows.plan import Planned
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass
@@ -36,7 +36,7 @@ class PartitionCommits:
     bytes: int = 0
     read_back: bool = True
 
-    def add(self, record: SegmentRecord) -> None:
+    def add(self, record: MappingRecord) -> None:
         """Add the next commit."""
         self.source_end = record.source_end
         if record.copied:
@@ -51,8 +51,8 @@ class PartitionCommits:
         self.read_back = self.read_back and record.was_read_back
 
 
-def committed(records: Iterable[SegmentRecord]) -> dict[TopicPartition, PartitionCommits]:
-    """Sum up the segment records of a window, which come in the order of each partition's source offsets, one by one: a window
+def committed(records: Iterable[MappingRecord]) -> dict[TopicPartition, PartitionCommits]:
+    """Sum up the mapping records of a window, which come in the order of each partition's source offsets, one by one: a window
     that follows the log for hours has millions."""
     found: dict[TopicPartition, PartitionCommits] = {}
     for record in records:

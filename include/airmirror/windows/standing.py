@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 2.0  # while a window follows: the next judgement asks again
 
 
 @dataclass(frozen=True)
-class Unfollowed:
+class UnfollowedPartition:
     """A partition that the flow selects and a window does not follow, as those of a topic that is new.
 
     ``start``: where its log begins. ``high_watermark``: -1 where it can't be read. ``oldest_ms``: the timestamp of its oldest
@@ -44,7 +44,7 @@ class Ends:
 
     watermarks: Mapping[TopicPartition, int]
     seen_ms: int
-    others: Sequence[Unfollowed] = ()
+    others: Sequence[UnfollowedPartition] = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def source_ends(source: Routes, planned: Sequence[Planned], select: Select = not
     return Ends(watermarks, seen_ms, unfollowed(source, planned, select))
 
 
-def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> list[Unfollowed]:
+def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> list[UnfollowedPartition]:
     """Look up the partitions that are not in the plan, of topics as they were at the last refresh of all."""
     followed, topics = {item.key for item in planned}, select(source.topics)
     keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
@@ -83,7 +83,10 @@ def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> li
         times = oldest_times(source, led, patience=PATIENCE_SECONDS)
     except AirmirrorError as error:  # the next look asks again
         log.debug("what is not followed was not seen: %s", error)
-    return [Unfollowed(key, topics[key.topic], starts.get(key, 0), ends.get(key, -1), times.get(key)) for key in keys]
+    return [
+        UnfollowedPartition(key, topics[key.topic], starts.get(key, 0), ends.get(key, -1), times.get(key))
+        for key in keys
+    ]
 
 
 def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned], ends: Ends) -> Seen:
@@ -96,7 +99,10 @@ def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned]
 
 
 def standings_of(
-    index: FlowLedger, planned: Sequence[Planned], ends: Mapping[TopicPartition, int], others: Sequence[Unfollowed] = ()
+    index: FlowLedger,
+    planned: Sequence[Planned],
+    ends: Mapping[TopicPartition, int],
+    others: Sequence[UnfollowedPartition] = (),
 ) -> Iterator[Standing]:
     """Yield the position of every partition of the plan now, and of ``others``; ``ends``: the high watermarks after the copy."""
     positions = index.state().positions
@@ -108,7 +114,7 @@ def standings_of(
     yield from _others(positions, others)
 
 
-def _others(positions: Mapping[tuple[str, int], int], others: Sequence[Unfollowed]) -> Iterator[Standing]:
+def _others(positions: Mapping[tuple[str, int], int], others: Sequence[UnfollowedPartition]) -> Iterator[Standing]:
     for each in others:
         position = positions.get(each.key, each.start)
         yield Standing(*each.key, each.remote_topic, position, each.high_watermark, each.oldest_ms)

@@ -1,8 +1,8 @@
 """The beginning of partitions that Airmirror has not copied before: committed at once, before anything is copied.
 
 At the latest offsets, where ``auto.offset.reset=latest`` and it is the flow's first window; after what MirrorMaker 2 has
-left on the target, where its progress is there and segments are not. And MirrorMaker 2's progress, where it was lost while
-segments say how far this flow has come.
+left on the target, where its progress is there and mappings are not. And MirrorMaker 2's progress, where it was lost while
+mappings say how far this flow has come.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.driver import commit, progress_of
-from airmirror.windows.fence import Fenced, GrantedClaim
+from airmirror.windows.fence import Fenced, GrantedLease
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
-from airmirror.wire.segments import ResetRecord
+from airmirror.wire.mappings import ResetRecord
 
 
 def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:
@@ -35,11 +35,11 @@ def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[Take
 
 
 def unexported(state: State, planned: Sequence[Planned]) -> list[Planned]:
-    """The partitions with segments and without progress: a topic that was deleted or cut."""
+    """The partitions with mappings and without progress: a topic that was deleted or cut."""
     return [
         item
         for item in planned
-        if item.error is None and item.key in state.segments and item.key not in state.progress and item.start > 0
+        if item.error is None and item.key in state.mappings and item.key not in state.progress and item.start > 0
     ]
 
 
@@ -61,11 +61,11 @@ def not_begun(flow: Flow, state: State, planned: Sequence[Planned]) -> dict[Topi
 
 
 def commit_starts(
-    mirror: Mirror, granted: GrantedClaim, fenced: Fenced, state: State, planned: Sequence[Planned]
+    mirror: Mirror, granted: GrantedLease, fenced: Fenced, state: State, planned: Sequence[Planned]
 ) -> dict[TopicPartition, AirmirrorError | None]:
-    """Commit where partitions begin, in one transaction under the claim; what is wrong with single partitions."""
+    """Commit where partitions begin, in one transaction under the lease; what is wrong with single partitions."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
-    target.refresh({item.remote_topic for item in planned} | {topics.segments, topics.progress})
+    target.refresh({item.remote_topic for item in planned} | {topics.mappings, topics.progress})
     starts = at_latest(flow, state, planned)
     unseen = [item.key for item in planned if isinstance(item.error, PartitionUnavailable)]
     if starts and unseen:  # one that were seen later would begin at its earliest offset
@@ -93,13 +93,13 @@ def commit_starts(
     return errors
 
 
-def commit_copies(mirror: Mirror, granted: GrantedClaim, number: int, copies: Sequence[TakenOver], by: str) -> None:
-    """Commit what MirrorMaker 2 has copied in one transaction under the claim, and where partitions resume after it.
+def commit_copies(mirror: Mirror, granted: GrantedLease, number: int, copies: Sequence[TakenOver], by: str) -> None:
+    """Commit what MirrorMaker 2 has copied in one transaction under the lease, and where partitions resume after it.
 
     Of those that this flow has copied before it is a decision too, one of its resets.
     """
     target, topics = mirror.target, mirror.topics
-    target.refresh({each.planned.remote_topic for each in copies} | {topics.segments, topics.progress})
+    target.refresh({each.planned.remote_topic for each in copies} | {topics.mappings, topics.progress})
     records, now = records_of(mirror, granted, copies), int(time.time() * 1000)
     for each in copies:
         if each.planned.last is not None:
@@ -111,28 +111,28 @@ def commit_copies(mirror: Mirror, granted: GrantedClaim, number: int, copies: Se
                 lost_first=each.accounts[0].start,
                 lost_end=each.accounts[0].start,
                 start=each.end,
-                window=granted.claim.window,
+                window=granted.lease.window,
                 by=by,
                 reason="airmirror takeover",
             )
-            log = records[TopicPartition(topics.segments, 0)]
+            log = records[TopicPartition(topics.mappings, 0)]
             log.append((decision.encode_key(), decision.encode_value()))
     if records:
         commit(granted, records, number)
 
 
 def records_of(
-    mirror: Mirror, granted: GrantedClaim, starts: Sequence[TakenOver]
+    mirror: Mirror, granted: GrantedLease, starts: Sequence[TakenOver]
 ) -> dict[TopicPartition, list[KeyValue]]:
-    """The segment records of ``starts``, and the progress after them, by the partition in which they belong."""
-    window, now = granted.claim.window, int(time.time() * 1000)
+    """The mapping records of ``starts``, and the progress after them, by the partition in which they belong."""
+    window, now = granted.lease.window, int(time.time() * 1000)
     records: dict[TopicPartition, list[KeyValue]] = {}
     for start in starts:
         item = start.planned
         ids = (mirror.source.topic_ids[item.topic], mirror.target.topic_ids[item.remote_topic])
         made = start_records(start, *ids, window=window, time_ms=now)
-        of_segments = records.setdefault(TopicPartition(mirror.topics.segments, 0), [])
-        of_segments += [(record.encode_key(), record.encode_value()) for record in made]
+        of_mappings = records.setdefault(TopicPartition(mirror.topics.mappings, 0), [])
+        of_mappings += [(record.encode_key(), record.encode_value()) for record in made]
         partition, progress = progress_of(granted, item.key, start.end or -1)
         records.setdefault(partition, []).append(progress)
     return records

@@ -1,7 +1,7 @@
-"""Partitions that MirrorMaker 2 has copied before: its progress is there, segments are not, or end before it.
+"""Partitions that MirrorMaker 2 has copied before: its progress is there, mappings are not, or end before it.
 
 MirrorMaker 2 writes records first and its progress up to a minute later, so the target's tail may hold records past the
-progress. The tail is compared with the source after the progress; what is there already is taken over as a segment and
+progress. The tail is compared with the source after the progress; what is there already is taken over as a mapping and
 not copied again. By default MirrorMaker 2 copies what was aborted too, and one that was killed begins again at its progress:
 then those records, and what was copied twice, stay on the target, unmapped.
 """
@@ -26,7 +26,7 @@ from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.trail import Trail, follow
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress
 ANCHOR = 200  # records before the progress, which tell equal tails apart
@@ -69,7 +69,7 @@ class TailDiffers(PartitionError):
 class TakenOver:
     """A partition's accounts of what the target holds past the progress, one after the other.
 
-    Within an account's segments the target holds nothing else: records that MirrorMaker 2 should not have copied, of
+    Within an account's mappings the target holds nothing else: records that MirrorMaker 2 should not have copied, of
     aborted transactions, and those that it has copied ``again``, lie between accounts.
     """
 
@@ -88,7 +88,7 @@ class TakenOver:
 
 
 def candidates(state: State, planned: Sequence[Planned]) -> list[Planned]:
-    """The partitions with progress and without segments."""
+    """The partitions with progress and without mappings."""
     return [item for item in planned if item.error is None and item.key in state.progress and item.last is None]
 
 
@@ -191,8 +191,8 @@ def _counted(account: Account, ours: LogRange) -> Account:
 
 def start_records(
     start: TakenOver, source_topic_id: UUID, target_topic_id: UUID, *, window: str, time_ms: int
-) -> list[SegmentRecord]:
-    """The first segment records of a partition. The last ends where the target does: what follows there is not ours."""
+) -> list[MappingRecord]:
+    """The first mapping records of a partition. The last ends where the target does: what follows there is not ours."""
     item, ids = start.planned, (source_topic_id, target_topic_id)
     return [
         account.record(item.key, item.remote_topic, ids, window=window, time_ms=time_ms) for account in start.accounts

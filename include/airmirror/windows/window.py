@@ -1,4 +1,4 @@
-"""A window: claim, fence, progress, plan, slots, and what they committed, verified. Data flows one way.
+"""A window: lease, fence, progress, plan, slots, and what they committed, verified. Data flows one way.
 
 The caller makes the window's id and says how slots are run (in this process, or as Spark tasks). Remote topics and the
 internal ones exist already: ``airmirror.topics`` sees to that.
@@ -20,18 +20,18 @@ from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Fenced, GrantedClaim, claimed, fence_around
+from airmirror.windows.fence import Fenced, GrantedLease, fence_around, leased
 from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror, check_ends
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of, without_stuck
+from airmirror.windows.planning import chosen, frozen_now, frozen_since, make_plan, slots_of, without_stuck
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, committed, window_rows
 from airmirror.windows.standing import standings_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
-from airmirror.wire.segments import GATE
+from airmirror.wire.mappings import GATE
 
 PRECHECK_SECONDS = 2.0
 
@@ -81,7 +81,7 @@ class WindowOrder:
 
 @dataclass(frozen=True)
 class Copied:
-    """The work of a window that has released its claim: all that its result is made of."""
+    """The work of a window that has released its lease: all that its result is made of."""
 
     planned: Sequence[Planned]
     results: Sequence[SlotResult]
@@ -96,7 +96,7 @@ def run_window(
 ) -> WindowResult:
     """Replicate everything that is new, in slots that ``execute`` runs, and verify it; where nothing is new no slot is asked for.
 
-    Raises FlowBusy, FlowClosed, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
+    Raises FlowBusy, FlowFrozen, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
     partitions is in the rows.
     """
     with two_clusters(flow, index) as mirror:
@@ -114,21 +114,21 @@ def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, 
         planned, is_needed = _look(mirror, remote_topics, order)
     if is_needed:
         most = order.slots()
-        with claimed(mirror, order.window, most) as granted:
+        with leased(mirror, order.window, most) as granted:
             with phases("fence"):
                 fenced = fence_around(granted, most)
             with phases("offsets and progress"):
                 mirror.catch_up()
                 granted.check_open()
-                shut = closed_now(mirror, remote_topics)
+                shut = frozen_now(mirror, remote_topics)
                 still_open = {topic: remote for topic, remote in remote_topics.items() if topic not in shut}
                 state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
-                planned += closed_since(flow, state, remote_topics, shut)
+                planned += frozen_since(flow, state, remote_topics, shut)
                 free = [item for item in chosen(planned, order.only, order.until) if item.key not in state.holds]
                 work = slots_of(
                     mirror,
                     window=order.window,
-                    claim_offset=granted.offset,
+                    lease_offset=granted.offset,
                     numbers=fenced.numbers,
                     planned=free,
                     follow_ms=follow_ms,
@@ -143,13 +143,13 @@ def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, 
             with phases("verify"):
                 mirror.catch_up()
                 if order.advance:
-                    with suppress(SlotFenced):  # who has the claim by now judges what is left
+                    with suppress(SlotFenced):  # who has the lease by now judges what is left
                         verdicts = judge_unverified(mirror, granted, None, trusted={order.window}).verdicts
     return Copied(planned, results, verdicts, begun=begun, phases=phases, seen_ms=seen_ms)
 
 
 def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) -> tuple[list[Planned], bool]:
-    """The plan before anything is claimed, and whether there is anything to do that needs the claim."""
+    """The plan before the lease is taken, and whether there is anything to do that needs the lease."""
     state, stuck = _state_before(mirror)
     state = with_connect_offsets(mirror, state, remote_topics)
     planned = make_plan(mirror, state, remote_topics)
@@ -187,7 +187,7 @@ def _result_of(mirror: Mirror, order: WindowOrder, copied: Copied) -> WindowResu
 
 
 def _state_before(mirror: Mirror) -> tuple[State, bool]:
-    """The flow's state before anything is claimed, and whether an open transaction hides some of it."""
+    """The flow's state before the lease is taken, and whether an open transaction hides some of it."""
     try:
         return mirror.catch_up(PRECHECK_SECONDS), False
     except LastStableOffsetStuck:
@@ -195,7 +195,7 @@ def _state_before(mirror: Mirror) -> tuple[State, bool]:
 
 
 def _plan_with_starts(
-    mirror: Mirror, granted: GrantedClaim, fenced: Fenced, remote_topics: Mapping[str, str]
+    mirror: Mirror, granted: GrantedLease, fenced: Fenced, remote_topics: Mapping[str, str]
 ) -> tuple[State, list[Planned]]:
     """The state and the plan after the fence; partitions that have no position yet are given one first."""
     state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
@@ -221,7 +221,7 @@ def judge_window(
     """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).
 
     ``trusted``: the windows whose slots have read back before they committed; what others left is read from the target.
-    ``window`` is who judges: a claim of that name is held meanwhile, so that no window writes. ``gate`` None: the engine's
+    ``window`` is who judges: a lease of that name is held meanwhile, so that no window writes. ``gate`` None: the engine's
     own checks judge alone, and what is held stays held. Raises FlowBusy, or a cluster's error.
     """
     with two_clusters(flow, index) as mirror:
@@ -229,7 +229,7 @@ def judge_window(
         held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
         if not index.unverified() and not held:
             return Judged((), ())
-        with claimed(mirror, window, slots=0, closed_too=True) as granted:
+        with leased(mirror, window, slots=0, frozen_too=True) as granted:
             tell("reading what is to be judged")
             mirror.catch_up()
             return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)

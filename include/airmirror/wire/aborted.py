@@ -56,7 +56,7 @@ class AbortedFilter:
         table[OPEN_PRODUCER, : len(self._open)] = list(self._open)
         return table, len(self._pending), len(self._open)
 
-    def go_on(self, table: np.ndarray[Any, Any], pending: int, opened: int) -> None:
+    def resume(self, table: np.ndarray[Any, Any], pending: int, opened: int) -> None:
         """Take the state back from the compiled loop."""
         del self._pending[pending:]
         self._open = set(table[OPEN_PRODUCER, :opened].tolist())

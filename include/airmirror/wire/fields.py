@@ -178,8 +178,8 @@ class Declared:
 REASON = clipped(10_000)
 
 
-class SegmentTopicRecord(Declared):
-    """A record of the segment topic: its key begins with its kind."""
+class MappingTopicRecord(Declared):
+    """A record of the mapping topic: its key begins with its kind."""
 
     kind: ClassVar[int]
 

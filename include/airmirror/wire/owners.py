@@ -1,7 +1,7 @@
-"""The record of the segment topic that says who may write a topic now: one a topic, and one for the whole flow.
+"""The record of the mapping topic that says who may write a topic now: one a topic, and one for the whole flow.
 
 It lies on the cluster that holds the copy: it can be written when the source is gone, and the reverse flow
-reads it there. Closing, failing over and back, migrating, and what undoes them, are transitions of it: ``NEXT`` has all.
+reads it there. Freezing, failing over and back, migrating, and what undoes them, are transitions of it: ``NEXT`` has all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import ClassVar
 
-from airmirror.wire.fields import INT64, REASON, STRING, Fields, SegmentTopicRecord, enumerated, fields
+from airmirror.wire.fields import INT64, REASON, STRING, Fields, MappingTopicRecord, enumerated, fields
 
 WHOLE = ""  # the topic of the record of the whole flow
 
@@ -35,12 +35,12 @@ class OrderScope(IntEnum):
 
 
 @dataclass(frozen=True)
-class Ownership(SegmentTopicRecord):
+class Ownership(MappingTopicRecord):
     """Who may write ``topic`` of the source (``WHOLE``: all that has no record of its own), and by whose order.
 
-    ``remote``: its remote topic, where it returns, or did. ``window``: the claim under which it was written, which has fenced
-    every window before it (invariant B). ``closed_ms``: when it was taken from the source last, 0: never;
-    ``closed_offset``: where the claim of that lies in the segment topic, -1: never. What came since lies after it: clocks differ.
+    ``remote``: its remote topic, where it returns, or did. ``window``: the lease under which it was written, which has fenced
+    every window before it (invariant B). ``frozen_ms``: when it was taken from the source last, 0: never;
+    ``frozen_offset``: where the lease of that lies in the mapping topic, -1: never. What came since lies after it: clocks differ.
     """
 
     kind: ClassVar[int] = 8
@@ -51,8 +51,8 @@ class Ownership(SegmentTopicRecord):
         remote=STRING,
         window=STRING,
         time_ms=INT64,
-        closed_ms=INT64,
-        closed_offset=INT64,
+        frozen_ms=INT64,
+        frozen_offset=INT64,
         reason=REASON,
         by=STRING,
     )
@@ -63,8 +63,8 @@ class Ownership(SegmentTopicRecord):
     remote: str
     window: str
     time_ms: int
-    closed_ms: int
-    closed_offset: int
+    frozen_ms: int
+    frozen_offset: int
     reason: str
     by: str
 
@@ -72,8 +72,8 @@ class Ownership(SegmentTopicRecord):
 class Change(StrEnum):
     """The transitions."""
 
-    CLOSE = "close"  # a failover, a move group's switch, a person: no window writes to the remote topic any more
-    OPEN = "open"  # what undoes that: windows resume
+    FREEZE = "freeze"  # a failover, a cut-over of producers, a person: no window writes to the remote topic any more
+    UNFREEZE = "unfreeze"  # what undoes that: windows resume
     BEGIN = "begin"  # what is written over there returns from now on
     END = (
         "end"  # no window copies back any more; whoever does this, or continues after it, fences those that still might
@@ -83,8 +83,8 @@ class Change(StrEnum):
 
 
 NEXT: Mapping[Change, Mapping[Owner, Owner]] = {
-    Change.CLOSE: {Owner.SOURCE: Owner.TARGET},
-    Change.OPEN: {Owner.TARGET: Owner.SOURCE},
+    Change.FREEZE: {Owner.SOURCE: Owner.TARGET},
+    Change.UNFREEZE: {Owner.TARGET: Owner.SOURCE},
     Change.BEGIN: {Owner.TARGET: Owner.RETURNING, Owner.RETURNED: Owner.RETURNING},
     Change.END: {Owner.RETURNING: Owner.RETURNED},
     Change.GIVE_UP: {Owner.RETURNED: Owner.TARGET},
@@ -117,23 +117,23 @@ class Owners:
 
     @property
     def whole(self) -> Ownership | None:
-        """The record that closes the flow, with all that it will ever replicate; None: it is open."""
+        """The record that freezes the flow, with all that it will ever replicate; None: it is not frozen."""
         found = self.records.get(WHOLE)
         return found if found is not None and found.owner is not Owner.SOURCE else None
 
     @property
     def shut(self) -> Ownership | None:
-        """The same where no topic is open by a record of its own: no window has anything to do."""
+        """The same where no topic is unfrozen by a record of its own: no window has anything to do."""
         return None if any(each.owner is Owner.SOURCE for each in self.records.values()) else self.whole
 
-    def why_closed(self, topic: str) -> Ownership | None:
+    def why_frozen(self, topic: str) -> Ownership | None:
         """The record by which no window writes to a topic's remote topic; None: windows do."""
         found = self.record(topic)
         return found if found is not None and found.owner is not Owner.SOURCE else None
 
     @property
-    def closed(self) -> dict[str, Ownership]:
-        """The records by which something is closed, by topic (``WHOLE``: the flow)."""
+    def frozen(self) -> dict[str, Ownership]:
+        """The records by which something is frozen, by topic (``WHOLE``: the flow)."""
         return {topic: each for topic, each in self.records.items() if each.owner is not Owner.SOURCE}
 
     def returning(self, among: Collection[Owner] = BACK) -> dict[str, str]:
@@ -157,7 +157,7 @@ class Owners:
 
 @dataclass(frozen=True)
 class Signed:
-    """Who writes records of owners: under which claim, which lies at ``offset`` of the segment topic, when, why, and by whose
+    """Who writes records of owners: under which lease, which lies at ``offset`` of the mapping topic, when, why, and by whose
     order."""
 
     window: str
@@ -197,8 +197,8 @@ def changed(
                 remote=(remote or {}).get(topic, own.remote if own else ""),
                 window=signed.window,
                 time_ms=signed.time_ms,
-                closed_ms=signed.time_ms if change is Change.CLOSE else before.closed_ms if before else 0,
-                closed_offset=signed.offset if change is Change.CLOSE else before.closed_offset if before else -1,
+                frozen_ms=signed.time_ms if change is Change.FREEZE else before.frozen_ms if before else 0,
+                frozen_offset=signed.offset if change is Change.FREEZE else before.frozen_offset if before else -1,
                 reason=signed.reason.strip(),
                 by=signed.by.strip(),
             )

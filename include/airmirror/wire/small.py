@@ -130,7 +130,7 @@ def take_run(
         address(state),
     )
     if aborted is not None:
-        aborted.go_on(table, int(state[PENDING]), int(state[OPEN]))
+        aborted.resume(table, int(state[PENDING]), int(state[OPEN]))
     told = state.tolist()
     return Run(
         table=found[:, :rows],

@@ -50,7 +50,7 @@ east.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 east->west.enabled = true
 east->west.topics = {topics}
-# The way back. It replicates nothing of its own here.
+# The reverse flow. It replicates nothing of its own here.
 west->east.enabled = true
 west->east.topics = nothing-of-its-own
 groups = {groups}
@@ -176,7 +176,7 @@ def _fail_back(pair: Pair) -> Ran:
 
 
 def _lost(made: FailoverOutcome) -> Iterator[str]:
-    """Yield what is known of what did not cross, before east is back."""
+    """Yield what is known of what was not replicated, before east is back."""
     yield f"  {shown_outcome(made).headline}"
     for point in made.plan.partitions:
         yield f"  {point.name}: nothing from offset {point.verified_end} on is known to be replicated"

@@ -46,7 +46,7 @@ east.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 east->west.enabled = true
 east->west.topics = {topics}
-# The flow back, looked at before producers are switched. It replicates nothing of its own.
+# The reverse flow, looked at before producers are cut over. It replicates nothing of its own.
 west->east.enabled = true
 west->east.topics = nothing-of-its-own
 # Topics keep their names.
@@ -144,19 +144,19 @@ def _run(console: Console, directory: Path, seconds: int) -> MigrationRun:
 def _move(
     console: Console, step: DemoStep, pair: Pair, shop: Shop, servers: Mapping[str, str], course: MigrationRun
 ) -> None:
-    """Consumers first; taken back once; then producers are switched, and the flow back begins."""
+    """Consumers first; taken back once; then producers are cut over, and the reverse flow begins."""
     _take(console, pair, "mirror")
     _take(console, pair, "check_groups")
-    for attempt in ("consumers are switched", "and, after an undo, again"):
+    for attempt in ("consumers are cut over", "and, after an undo, again"):
         with step(f"{attempt}: they stop on east"):
             shop.leave()
-        _take(console, pair, "switch_consumers")
+        _take(console, pair, "cut_over_consumers")
         with step("consumers start on west, and read what windows copy"):
             before = shop.counts()
             shop.read(servers["west"])
             _take(console, pair, "mirror")
             _await_more(shop, before)
-        if attempt == "consumers are switched":
+        if attempt == "consumers are cut over":
             with step("undone: they resume on east, at the very next record"):
                 shop.leave()
                 undo_move(pair.forward, chosen_move(pair.forward, MOVE), _order(SOON_SECONDS), _nothing)
@@ -166,20 +166,20 @@ def _move(
     _take(console, pair, "reverse")
     with step("producers that do not stop are named"):
         try:
-            take("switch_producers", pair, _order(SOON_SECONDS))
+            take("cut_over_producers", pair, _order(SOON_SECONDS))
         except SourceNotQuiet as error:
             course.named = error.reasons
     show(console, *(f"  {each}" for each in course.named))
     with step("producers stop on east"):
         shop.close()
     begun = time.monotonic()
-    _take(console, pair, "switch_producers")
+    _take(console, pair, "cut_over_producers")
     course.moved_seconds = time.monotonic() - begun
 
 
 def _take(console: Console, pair: Pair, step: MoveStep) -> None:
     """Take a step, and show what came of it."""
-    order = _order(SOON_SECONDS if step == "switch_consumers" else WAIT_SECONDS)
+    order = _order(SOON_SECONDS if step == "cut_over_consumers" else WAIT_SECONDS)
     take(step, pair, order, Progress(line=lambda text: show(console, line(step, text, GOOD))))
 
 
@@ -244,6 +244,6 @@ def summary(course: MigrationRun) -> str:
     count = sum(map(len, course.acknowledged.values()))
     return (
         f"{count:,} records were acknowledged, on east, on west, and on east again. Each group has read every record of "
-        f"its topics once, across two switches, an undo, and one over the reverse flow: {read}. From the last stop to closed "
+        f"its topics once, across two cut-overs, an undo, and one over the reverse flow: {read}. From the last stop to frozen "
         f"topics took {course.moved_seconds:.1f} s, and back {course.returned_seconds:.1f} s. Everything is stopped."
     )

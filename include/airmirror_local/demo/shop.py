@@ -11,8 +11,8 @@ from pathlib import Path
 from airmirror.clusters.protocol.log import read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
+from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened
-from airmirror.flows.rounds import checkpoints_round
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.stillness import ends_of
 from airmirror_local.shop import App, Kind, Protocol, start_consumer, start_producer
@@ -92,13 +92,14 @@ class Shop:
 
 
 def windows(opened: Opened, seconds: float) -> None:
-    """Windows of the shop's topics (of a flow back: of what returns) and checkpoints, until the time is up; at least one each."""
+    """Windows of the shop's topics (of a reverse flow: of what returns) and checkpoints, until the time is up; at least one
+    each."""
     until = time.monotonic() + seconds
     while True:
         with Routes(opened.flow.source, "airmirror|demo") as source:
             ends = ends_of(source, set(opened.flow.returns or TOPICS))
         prove_past(opened, ends, WINDOW_SECONDS)
-        checkpoints_round(opened, "checkpoints")
+        emit_checkpoints_if_due(opened, "checkpoints")
         if time.monotonic() >= until:
             return
 

@@ -72,7 +72,7 @@ class TakeoverRun:
     windows: int = 0
     copied: int = 0
     handed_back: int = 0
-    goes_on: int = 0  # partitions in which MirrorMaker 2's first record was the very next one
+    resumed: int = 0  # partitions in which MirrorMaker 2's first record was the very next one
     produced: Mapping[str, int] = field(default_factory=dict)
     compared: Sequence[ComparedLogs] = ()
     ours: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
@@ -142,8 +142,8 @@ def _there_and_back(
         with mirrormaker.copying(MORE):
             checked = check_handback(opened, COPIED_SECONDS)
             mirrormaker.kill()
-    course.goes_on = sum(row.verdict is HandbackVerdict.RESUMED for row in checked.partitions)
-    if not checked.goes_on:
+    course.resumed = sum(row.verdict is HandbackVerdict.RESUMED for row in checked.partitions)
+    if not checked.has_resumed:
         course.wrong += [f"{row.key}: after the hand-back: {row.verdict}" for row in checked.partitions]
     with step("it is killed, and taken over again"):
         _take_over(opened, course)
@@ -219,9 +219,9 @@ class _MirrorMaker:
 def _ours(opened: Opened) -> dict[TopicPartition, list[tuple[int, int]]]:
     """The target offsets that windows have written, by partition of the source."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
-    for key in opened.ledger.last_segments():
-        its = [record for record in opened.ledger.segments(*key) if record.window.startswith("window-")]
-        ranges = [(run.target_first, run.target_end) for record in its for run in record.segments]
+    for key in opened.ledger.last_mappings():
+        its = [record for record in opened.ledger.mappings(*key) if record.window.startswith("window-")]
+        ranges = [(run.target_first, run.target_end) for record in its for run in record.ranges]
         found[TopicPartition(*key)] = ranges
     return found
 
@@ -275,9 +275,9 @@ def summary(course: TakeoverRun) -> Iterator[str]:
     recognised = sum(row.copied for rows in course.taken for row in rows)
     yield (
         f"{counted(course.windows, 'window')} copied {course.copied:,} records and verified them. Taken over twice: "
-        f"{recognised:,} records of MirrorMaker 2's that no progress or segment told of were recognised, and not copied again. "
+        f"{recognised:,} records of MirrorMaker 2's that no progress or mapping told of were recognised, and not copied again. "
         f"Handed back once, in {counted(course.handed_back, 'partition')}: MirrorMaker 2's first record was the very next one in "
-        f"{course.goes_on}, and the others had none to copy. Everything is stopped."
+        f"{course.resumed}, and the others had none to copy. Everything is stopped."
     )
     twice = [(row, each) for row in course.compared for each in _twice(row)]
     for row, each in twice:

@@ -13,17 +13,17 @@ import pytest
 from airmirror_local.demo.failover import FailoverRun, doubts, summary
 from support import ROOT
 
-CROSSED, NEVER = "tills.east-2", "tills.east-4"  # records of `orders`: tills write there with every second one
+REPLICATED, NEVER = "tills.east-2", "tills.east-4"  # records of `orders`: tills write there with every second one
 OVER, AFTER = "tills.west-2", "tills.east-again-2"
-EAST = [CROSSED, NEVER, OVER, AFTER]
+EAST = [REPLICATED, NEVER, OVER, AFTER]
 GOOD: dict[str, Any] = {
-    "before": [CROSSED, NEVER],
+    "before": [REPLICATED, NEVER],
     "over": [OVER],
     "after": [AFTER],
     "east": {("orders", 0): EAST},
-    "west": {("orders", 0): [CROSSED, OVER, AFTER]},
+    "west": {("orders", 0): [REPLICATED, OVER, AFTER]},
     "rescued": {("orders", 0): [NEVER]},
-    "read": {"billing": [CROSSED, CROSSED, OVER, AFTER], "shipping": [OVER, AFTER]},
+    "read": {"billing": [REPLICATED, REPLICATED, OVER, AFTER], "shipping": [OVER, AFTER]},
     "returned": 1,
 }
 
@@ -40,16 +40,16 @@ WRONG: dict[str, Callable[[], dict[str, Any]]] = {
         "rescued": {("orders", 0): ["tills.east-6"]}
     },
     "on west, or rescued: 1 records are there twice, or of nobody, the first is tills.east-2": lambda: {
-        "rescued": {("orders", 0): [CROSSED, NEVER]}
+        "rescued": {("orders", 0): [REPLICATED, NEVER]}
     },
     "on east: 1 records are missing, the first is tills.west-2": lambda: {
-        "east": {("orders", 0): [CROSSED, NEVER, AFTER]}
+        "east": {("orders", 0): [REPLICATED, NEVER, AFTER]}
     },
     "on east: tills.east-4 lies there twice": lambda: {"east": {("orders", 0): EAST, ("orders", 1): [NEVER]}},
     "west: orders-0: tills.west-2 lies after tills.west-4": lambda: {
         "over": [OVER, "tills.west-4"],
         "east": {("orders", 0): [*EAST, "tills.west-4"]},
-        "west": {("orders", 0): [CROSSED, "tills.west-4", OVER, AFTER]},
+        "west": {("orders", 0): [REPLICATED, "tills.west-4", OVER, AFTER]},
         "read": {"billing": [OVER, "tills.west-4", AFTER], "shipping": [OVER, "tills.west-4", AFTER]},
     },
     "group billing: 1 records are there twice, or of nobody, the first is tills.west-2": lambda: {

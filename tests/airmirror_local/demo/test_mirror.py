@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.verification import ComparedPartition
-from airmirror.naming import segment_topic
+from airmirror.naming import mapping_topic
 from airmirror.slot.contract import Outcome
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import GateFailed
 from airmirror.windows.following import Followed
 from airmirror.windows.results import Row, WindowResult
-from airmirror.wire.segments import Hold
+from airmirror.wire.mappings import Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.demo import mirror as demo
 from airmirror_local.demo.mirror import _doubts
@@ -161,7 +161,7 @@ def test_it_ends_with_a_report_that_its_own_command_finds_sound(east: Broker, we
         done = CliRunner().invoke(app, words[1:])
         assert words[0] == "airmirror" and done.exit_code == 0 and sound in done.stdout, done.output
     hold = Hold(topic=flow.topic, partition=0, offset=0, reason="why", window="w", by="gate", time_ms=1)
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+    with Appender(flow.flow.target, mapping_topic(flow.flow.source.alias)) as appender:
         appender.append([(hold.encode_key(), hold.encode_value())])
     (doubt,) = report_demo(flow.opened, tmp_path / "report").doubts
     assert "1 of 1 partitions are not proven" in doubt

@@ -1,4 +1,4 @@
-"""Leaders that move in mid-window, on clusters of three nodes: the window goes on, every record is compared."""
+"""Leaders that move in mid-window, on clusters of three nodes: the window resumes, every record is compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airmirror.slot.intake import Intake
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
 from support.groups import commit
-from support.rounds import sync
+from support.post_window import sync
 from support.servers import keep
 from support.topics import Record, produce
 

@@ -27,12 +27,12 @@ from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavail
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence, planning
 from airmirror.windows.errors import FenceStuck
-from airmirror.windows.fence import GrantedClaim, Renewal, fence_around
+from airmirror.windows.fence import GrantedLease, Renewal, fence_around
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
 from airmirror.windows.results import WindowResult
-from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, a_flow, in_this_process, mirror
@@ -137,7 +137,7 @@ def test_a_node_of_the_target_is_gone(
     in_sync: dict[int, int],
     reason: str,
 ) -> None:
-    """A slot died in its transaction, and two partitions take no marker: the others go on, under another id."""
+    """A slot died in its transaction, and two partitions take no marker: the others continue, under another id."""
     flow = spread(east, three, tmp_path, assignment, AT_ONCE)
     fill(flow, 100)
 
@@ -181,7 +181,7 @@ def test_a_node_of_the_target_is_gone(
 def test_a_node_of_the_target_dies_in_mid_transaction(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slot's partitions that can't be written to fail, the others are cut; the next window goes on with those."""
+    """The slot's partitions that can't be written to fail, the others are cut; the next window resumes with those."""
     flow = spread(east, three, tmp_path, NO_LEADER[0])
     fill(flow, 100)
     node = three.brokers[1]
@@ -212,7 +212,7 @@ def test_a_node_of_the_target_dies_in_mid_transaction(
 def test_a_commit_whose_marker_two_partitions_lack(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_elections: None
 ) -> None:
-    """As a cluster tells of it whose node is gone, below: they are left out, and the id: the others go on, under another."""
+    """As a cluster tells of it whose node is gone, below: they are left out, and the id: the others continue, under another."""
     flow = mirror(east, west, tmp_path, partitions=4, settings={"window.commit.bytes": "1000000"})
     fill(flow, 0)
     assert flow.run(slots=1).is_verified
@@ -264,7 +264,7 @@ def test_a_commit_whose_marker_two_partitions_lack(
 def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Partitions that lack its marker are left out, and its id: the others go on, under another one."""
+    """Partitions that lack its marker are left out, and its id: the others continue, under another one."""
     monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 1024)
     flow = mirror(east, three, tmp_path, partitions=4, settings=REPLICATED)
@@ -381,9 +381,9 @@ def test_a_remote_topic_that_ends_before_its_account(east: Broker, west: Broker,
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    (last,) = flow.opened.ledger.segments(flow.topic, 0)
+    (last,) = flow.opened.ledger.mappings(flow.topic, 0)
     further = replace(last, target_end=last.target_end + 50, control=last.control + 50)
-    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+    with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(further.encode_key(), further.encode_value())])
     for more in (0, 60):  # with nothing new, and with something
         produce(east, flow.topic, records(more, 100))
@@ -412,15 +412,15 @@ def test_a_remote_topic_that_was_cut_short(east: Broker, tmp_path: Path) -> None
 
 
 def test_a_remote_topic_that_was_cut_and_has_grown_again(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Its end tells nothing; the leader epoch of what was read back does. Here the segment record tells of another one."""
+    """Its end tells nothing; the leader epoch of what was read back does. Here the mapping record tells of another one."""
     flow = mirror(east, west, tmp_path)
     for start in (0, 100):
         produce(east, flow.topic, records(100, start))
         assert flow.run().is_verified
-    first, second = flow.opened.ledger.segments(flow.topic, 0)
+    first, second = flow.opened.ledger.mappings(flow.topic, 0)
     assert first.target_epoch == second.target_epoch >= 0
     other = replace(second, target_epoch=1_000)
-    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+    with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(other.encode_key(), other.encode_value())])
     [row] = flow.run().rows
     assert isinstance(row.error, TargetTruncated) and row.error.expected_end == second.target_end > row.error.end
@@ -451,9 +451,9 @@ def test_an_error_of_the_target_survives_its_way() -> None:
 def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows the positions; elsewhere the id and the partition are left out, however the transaction ended."""
     nothing: Any = None
-    claim = Claim(window="w", event=ClaimEvent.RENEWED, owner="me", time_ms=0, lease_ms=0, slots=2)
-    journal = Journal(a_flow("east"), nothing, InternalTopics("segments", "progress"), nothing)
-    granted = GrantedClaim(journal, nothing, Renewal(claim, lambda record: 0), 0)
+    lease = Lease(window="w", event=LeaseEvent.RENEWED, owner="me", time_ms=0, duration_ms=0, slots=2)
+    journal = Journal(a_flow("east"), nothing, InternalTopics("mappings", "progress"), nothing)
+    granted = GrantedLease(journal, nothing, Renewal(lease, lambda record: 0), 0)
     lacking = TopicPartition("east.orders", 1)
 
     def fence_first(_flow: Flow, _target: Routes, number: int) -> TransactionStuck | None:
@@ -462,8 +462,8 @@ def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: py
     monkeypatch.setattr(fence, "_fence", fence_first)
     fenced = fence_around(granted, 1)
     assert fenced.numbers == (1,) and fenced.stuck == {lacking: "it has no leader"}
-    lacking = TopicPartition("segments", 0)
+    lacking = TopicPartition("mappings", 0)
     with pytest.raises(FenceStuck) as caught:
         fence_around(granted, 1)
-    assert caught.value.transient and caught.value.partitions == ("segments-0",)
-    assert "segments-0: it has no leader" in str(caught.value) and "(committed)" in str(caught.value)
+    assert caught.value.transient and caught.value.partitions == ("mappings-0",)
+    assert "mappings-0: it has no leader" in str(caught.value) and "(committed)" in str(caught.value)

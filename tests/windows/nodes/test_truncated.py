@@ -101,7 +101,7 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
     first, second = three.brokers[0], three.brokers[1]
     produce(three, flow.topic, records(100))
     assert flow.run().is_verified
-    epoch = flow.opened.ledger.last_segments()[flow.topic, 0].leader_epoch
+    epoch = flow.opened.ledger.last_mappings()[flow.topic, 0].leader_epoch
     second.kill()
     try:
         produce(three, flow.topic, records(100, 100))  # when the second is no longer in sync
@@ -128,7 +128,7 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         assert len(read_all(west, flow.remote_topic)[0]) == 200
         [reset] = carry_out(flow.opened, accept)
         assert (reset.start, reset.lost, "cut at offset 100" in reset.facts.problem) == (100, 0, True)
-        (last,) = flow.opened.ledger.last_segments().values()
+        (last,) = flow.opened.ledger.last_mappings().values()
         assert (last.source_end, last.leader_epoch) == (100, epoch), (
             "that of the record before it, not the new leader's"
         )

@@ -91,7 +91,7 @@ class PartitionsRefused(AirmirrorError):
 class ProducerFenced(AirmirrorError):
     """Another producer has initialised this transactional id since."""
 
-    transient: ClassVar[bool] = True  # the claim decides whether to continue, not this
+    transient: ClassVar[bool] = True  # the lease decides whether to continue, not this
 
     cluster: str
     transactional_id: str

@@ -23,7 +23,7 @@ KEYS = (
         "window.follow.ms = 0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
         "meanwhile. If Spark needs more than 30 s to start the slots, the extra time is counted. A window ends soon where there "
-        "is something new to copy, or others want the flow's claim, so it may be hours. 0: the window ends at the log end that "
+        "is something new to copy, or others want the flow's lease, so it may be hours. 0: the window ends at the log end that "
         "it saw at its start. "
         "Audits and backfills do not follow.",
         minimum=0,
@@ -129,13 +129,11 @@ KEYS = (
     ),
     INT(
         "retention.days",
-        "Days to keep verified segment records, Data Docs and reports of audits; not set: for ever.",
+        "Days to keep verified mapping records, Data Docs and reports of audits; not set: for ever.",
         minimum=1,
     ),
     # Groups, topologies, errors
-    INT(
-        "offset.syncs.per.window = 10", "The most offset syncs between the first and the last of a segment.", minimum=0
-    ),
+    INT("offset.syncs.per.window = 10", "The most offset syncs between the first and the last of a range.", minimum=0),
     BOOLEAN(
         "aggregate = false",
         "Declares that other flows write the same remote topics: order is then promised per source only.",

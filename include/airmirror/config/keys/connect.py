@@ -28,7 +28,7 @@ _USED = (
     ),
     SHORT(
         "offset.storage.replication.factor = 3",
-        "Replication factor of mm2-offsets.<source>.internal and of the segment topic on the target; "
+        "Replication factor of mm2-offsets.<source>.internal and of the mapping topic on the target; "
         "-1 takes the brokers' default.",
         KeyScope.WORKER,
         minimum=-1,

@@ -17,7 +17,7 @@ from airmirror.config.keys.key import (
     Use,
 )
 
-_EVERY_ROUND = "every round looks for new groups"
+_EVERY_TIME = "every window looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 
 CLUSTERS = LIST("clusters", "The aliases of the clusters.", KeyScope.DEPLOYMENT)
@@ -155,13 +155,13 @@ _GROUPS = (
         "refresh.groups.enabled = true",
         "Whether to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_ROUND,
+        reason=_EVERY_TIME,
     ),
     LONG(
         "refresh.groups.interval.seconds = 600",
         "How often to look for new consumer groups.",
         use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_ROUND,
+        reason=_EVERY_TIME,
     ),
     BOOLEAN("emit.checkpoints.enabled = true", "Whether to write checkpoints."),
     LONG("emit.checkpoints.interval.seconds = 60", "How often checkpoints are written."),

@@ -36,9 +36,8 @@ OF_FLOW = (
         minimum=0,
     ),
     STRING(
-        "move.fence = none",
-        "A fence around a move group's topics on the source when its producers are cut over. acl: its principals are denied "
-        "WRITE.",
+        "move.block.producers = none",
+        "How a move group's producers are blocked on the source when they are cut over. acl: its principals are denied WRITE.",
         values=("none", "acl"),
     ),
     BOOLEAN(

@@ -37,7 +37,7 @@ DOC = """
 Audits **{flow}**. The form of *Trigger* chooses what a run does; the schedule and backfills do the first:
 
 - *interval*, of the records' timestamps: `replicate_window` replicates what {source} has of it beyond the progress, in order, by
-  the same windows as ever; nothing else. The claim sees to it that `replicate.{source}.{target}` does not write meanwhile.
+  the same windows as ever; nothing else. The lease sees to it that `replicate.{source}.{target}` does not write meanwhile.
   `verify_window` is the gate. `compare` compares everything of the interval that is on both clusters, record by record. Its
   button *Report* shows records by ten minutes of event time on both sides, and the latency.
 - *offsets* of one topic and partition of {source}: `compare` alone.
@@ -58,9 +58,12 @@ class ReplicateRange(ReplicateWindow):
     def windows(self, context: Context, window: str, selection: Selection) -> Windows:
         from airmirror.on_airflow.tasks.audit import ranges_in, replicate_ranges
         from airmirror.on_airflow.tasks.spark import windows_of
-        from airmirror.on_airflow.tasks.submit import UpTo
+        from airmirror.on_airflow.tasks.submit import SubmissionBounds
 
-        deployed, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), selection), _is_strict(context))
+        deployed, only_up_to = (
+            deployment(),
+            SubmissionBounds(ranges_in(places(self.flow, context), selection), _is_strict(context)),
+        )
         return windows_of(
             conn_id=self.spark_conn_id,
             deployment=deployed,

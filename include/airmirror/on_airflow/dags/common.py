@@ -22,7 +22,7 @@ RETRIES = 3
 # would make a new version of the DAG of each parse.
 TRIGGERING = ("trigger_dag_id",)
 AT_ONCE = 1000  # runs of a DAG that people trigger: none waits for others, which may wait for people for days
-RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
+RETRY_DELAY = timedelta(seconds=15)  # the lease of a window that died ends after 30 s
 
 
 def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any) -> DAG:

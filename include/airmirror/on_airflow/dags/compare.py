@@ -41,10 +41,10 @@ class CompareClusters(BaseOperator):
         self.comparison = comparison
 
     def execute(self, context: Context) -> None:
-        from airmirror.on_airflow.tasks.report import Narrowed, compare
+        from airmirror.on_airflow.tasks.report import ComparisonChoice, compare
 
         given = context["params"]
-        narrowed = Narrowed(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
+        narrowed = ComparisonChoice(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
         try:
             compare(deployment(), self.comparison, narrowed, window_id(context), show=partial(setattr, self, "page"))
         except AirmirrorError as error:

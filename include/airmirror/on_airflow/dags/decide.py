@@ -30,12 +30,12 @@ switched on**: it runs only when there is something to decide.
 `ask` reads what is held when it asks, and `carry_out` again when it acts: an answer is for what was shown, and only as long as
 that is still held. A run that an operator starts by hand asks about everything that is held; `held` in its configuration, a list
 of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to answer again, clear
-`ask`. Who decided, when and why is in the segment topic: `airmirror hold list --history`.
+`ask`. Who decided, when and why is in the mapping topic: `airmirror hold list --history`.
 """
 
 
 class Ask(AsksPeople):
-    """Asks about what the gate really holds, as the segment topic has it now; skipped where it holds nothing."""
+    """Asks about what the gate really holds, as the mapping topic has it now; skipped where it holds nothing."""
 
     def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.decide import ask

@@ -37,7 +37,7 @@ OF_A_FLOW: dict[str, Callable[[Configuration, Flow], DAG]] = {
     "replicate": lambda _, flow: replicate_dag(flow),
     "decide": lambda _, flow: decide_dag(flow),
     "audit": lambda _, flow: audit_dag(flow),
-    "operate": lambda configuration, flow: operate_dag(flow, has_reverse=configuration.has_way_back(flow)),
+    "operate": lambda configuration, flow: operate_dag(flow, has_reverse=configuration.has_reverse(flow)),
     "rehearse": lambda _, flow: rehearsal_dag(flow),
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DAG_ID = "maintenance"
 DOC = """
-Forgets, once a day and flow by flow, verified segment records (in the segment topic and the ledger), Data Docs and reports of
+Forgets, once a day and flow by flow, verified mapping records (in the mapping topic and the ledger), Data Docs and reports of
 audits that are older than `retention.days`. Positions of consumer groups that are older than what is kept can't be translated
 any more, and such intervals can't be audited. Flows without `retention.days` keep everything, and have no task here.
 
@@ -42,7 +42,7 @@ class Prune(FlowOperator):
         deployed = deployment()
         with opened_flow(deployed, self.flow, selection) as opened:
             pruned = when_free(opened.flow, lambda: prune(opened, self.days, deployed.data_docs, tell=self.log.info))
-        self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
+        self.log.info("Forgotten: %d mapping records, %d pages.", pruned.mappings, pruned.pages)
 
 
 def maintenance_dag(flows: Sequence[Flow]) -> DAG:

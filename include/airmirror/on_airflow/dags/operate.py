@@ -34,7 +34,7 @@ RUNBOOKS: dict[str, AnyRunbook] = {each.name: each for each in (FAILOVER, FAILBA
 
 
 @dataclass(eq=False)
-class MayNotStart(AirmirrorError):
+class RunbookNotAllowed(AirmirrorError):
     """A run of a runbook by a user who may not start it. Nothing was done."""
 
     flow: str
@@ -90,14 +90,14 @@ class ChooseRunbook(Choose):
         return asked | {task.task_id for task in taken}
 
     def check(self, context: Context) -> None:
-        """Raise MayNotStart. Every task of a runbook asks it again: whoever may trigger may mark this one as done."""
+        """Raise RunbookNotAllowed. Every task of a runbook asks it again: whoever may trigger may mark this one as done."""
         book, user = context["params"]["runbook"], context["dag_run"].triggering_user_name or ""
         if (users := self.users[book]) and user not in users:
-            raise MayNotStart(self.flow.name, book, user)
+            raise RunbookNotAllowed(self.flow.name, book, user)
 
 
 def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
-    """The runbooks of a flow. ``has_reverse``: there is a flow in the opposite direction."""
+    """The runbooks of a flow. ``has_reverse``: there is a reverse flow."""
     books = {name: book for name, book in RUNBOOKS.items() if has_reverse or name != "failback"}
     with new_dag(
         id_of("operate", flow),

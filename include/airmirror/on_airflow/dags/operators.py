@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
-ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
+GROUP_TASKS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 CUT, EMPTY, HELD = "cut", "empty", "held"
 
 
@@ -71,7 +71,7 @@ class SyncTopics(FlowOperator):
 
 
 class ReplicateWindow(FlowOperator):
-    """One window: planned, claimed, fenced, copied by Spark, committed; its id is the result. Not judged yet.
+    """One window: planned, leased, fenced, copied by Spark, committed; its id is the result. Not judged yet.
 
     When it is killed it interrupts its Spark job and fences its slots; nothing relies on code that runs in a slot.
     """
@@ -165,15 +165,15 @@ class VerifyWindow(FlowOperator):
 
 
 class RoundOperator(FlowOperator):
-    """One of the rounds that follow a window. ``purpose``: a part of the name of its claim."""
+    """One of the tasks that follow a window. ``purpose``: a part of the name of its lease."""
 
     writes = True
     round, purpose = "emit_offset_syncs", "syncs"
 
     def work(self, context: Context, selection: Selection) -> Any:
-        from airmirror.on_airflow.tasks.window import do_round
+        from airmirror.on_airflow.tasks.window import do_task
 
-        return do_round(deployment(), self.flow, self.round, window_id(context, self.purpose), selection)
+        return do_task(deployment(), self.flow, self.round, window_id(context, self.purpose), selection)
 
 
 class EmitOffsetSyncs(RoundOperator):
@@ -181,7 +181,7 @@ class EmitOffsetSyncs(RoundOperator):
 
     def work(self, context: Context, selection: Selection) -> None:
         now = super().work(context, selection)
-        skip(name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now)
+        skip(name for name in self.get_flat_relative_ids(upstream=False) if name in GROUP_TASKS and name not in now)
 
 
 class EmitCheckpoints(RoundOperator):

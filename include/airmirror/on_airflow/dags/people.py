@@ -100,7 +100,7 @@ class ApprovedStep(RunbookOperator):
 
 
 def check_run(task: BaseOperator, context: Context) -> None:
-    """Skip a task of another runbook than the run is for, which was cleared. Raises MayNotStart."""
+    """Skip a task of another runbook than the run is for, which was cleared. Raises RunbookNotAllowed."""
     runbook = task.task_id.rpartition(".")[0]
     if runbook and context["params"]["runbook"] != runbook:
         raise AirflowSkipException(f"the run is for {context['params']['runbook']}")

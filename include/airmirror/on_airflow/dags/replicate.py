@@ -110,7 +110,7 @@ def replicate_dag(flow: Flow) -> DAG:
         sync_topics >> replicate_window >> verify_window >> emit_offset_syncs
         replicate_window >> following
         verify_window >> ask
-        # One after the other: they take the claim. Failed or not, the data keeps flowing.
+        # One after the other: they take the lease. Failed or not, the data keeps flowing.
         for_groups: list[FlowOperator] = []
         if flow.settings.emit_checkpoints_enabled:
             for_groups.append(EmitCheckpoints(task_id=CHECKPOINTS, **always))

@@ -50,7 +50,7 @@ class ShowPlan(RunbookOperator):
         plan(asked, given["verb"], given["steps"] or (), window_id(context), show)
 
 
-class AskToTake(AsksPeople):
+class AskBeforeStep(AsksPeople):
     """Asks whether to take a step, and those after it up to the next question, as things are now."""
 
     def __init__(self, *, runbook: AnyRunbook, before: str, **arguments: Any) -> None:
@@ -109,7 +109,7 @@ class TakeStep(ApprovedStep):
         take(asked, self.step, named, begun, window_id(context), partial(setattr, self, "page"))
 
 
-class TakeBack(ApprovedStep):
+class UndoRunbook(ApprovedStep):
     """What was done is undone, when a person has approved."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
@@ -150,9 +150,9 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
     if _moves(runbook) and not flow.moves:
         return {"plan": (PLAN,)}
     found, asked, yes = dict[str, tuple[str, ...]](plan=(PLAN,)), "", ""
-    before = list[AskToTake | TakeStep]()
+    before = list[AskBeforeStep | TakeStep]()
     for step in runbook.steps:
-        made = list[AskToTake | TakeStep]()
+        made = list[AskBeforeStep | TakeStep]()
         if step.asks is not None and step.asks.of(flow):
             asked, yes = asking(step.name), step.asks.yes
             made.append(_question(runbook, flow, step.name, yes, step.asks.title))
@@ -165,13 +165,13 @@ def tasks_of(runbook: AnyRunbook, flow: Flow) -> dict[str, tuple[str, ...]]:
             before.append(each)
     found["run"] = tuple(each.task_id.rpartition(".")[2] for each in before)
     if runbook.undo is not None:
-        _question(runbook, flow, UNDO, runbook.undo.yes) >> TakeBack(task_id=UNDO, **always)
+        _question(runbook, flow, UNDO, runbook.undo.yes) >> UndoRunbook(task_id=UNDO, **always)
         found["undo"] = (asking(UNDO), UNDO)
     return found
 
 
-def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str = "") -> AskToTake:
-    return AskToTake(
+def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str = "") -> AskBeforeStep:
+    return AskBeforeStep(
         task_id=asking(before),
         flow=flow.name,
         runbook=runbook,

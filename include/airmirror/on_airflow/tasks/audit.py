@@ -16,7 +16,7 @@ from airmirror.flows.backfill import before_the_first, joined
 from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.submit import UpTo
+from airmirror.on_airflow.tasks.submit import SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, phase, tell_progress
 from airmirror.on_airflow.tasks.window import check_result, opened_flow, when_free
 from airmirror.on_spark.ranges import run_ranges
@@ -135,7 +135,7 @@ def ranges_in(places: Places, selection: Selection) -> Callable[[Opened], list[R
 
 
 def replicate_ranges(
-    deployment: Deployment, name: str, window: str, spark_url: str, selection: Selection, only_up_to: UpTo
+    deployment: Deployment, name: str, window: str, spark_url: str, selection: Selection, only_up_to: SubmissionBounds
 ) -> WindowResult:
     """Replicate, over Spark Connect, what lies beyond progress up to the ends of the ranges. Raises PartitionsFailed."""
     with opened_flow(deployment, name, selection) as opened:

@@ -24,7 +24,7 @@ from airmirror.on_airflow.question import (
 from airmirror.on_airflow.tasks.telling import NotVerified, phase
 from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
 from airmirror.partitions import TopicPartition
-from airmirror.wire.segments import Action
+from airmirror.wire.mappings import Action
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +57,11 @@ def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:
     try:
         return {(str(topic), int(number), int(last)) for topic, number, last in given}
     except (TypeError, ValueError) as error:
-        raise NotNamed(str(given)[:200]) from error
+        raise NoPartitionsNamed(str(given)[:200]) from error
 
 
 @dataclass(eq=False)
-class NotNamed(AirmirrorError):
+class NoPartitionsNamed(AirmirrorError):
     """A run that an operator has started with a configuration that names no partitions."""
 
     given: str

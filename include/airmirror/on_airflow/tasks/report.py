@@ -87,7 +87,7 @@ class SlowPattern(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class ComparisonChoice:
     """A run's choice among what the configuration compares: topics, times (epoch milliseconds), another sample."""
 
     topics: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Narrowed:
     sample: str | None = None
 
 
-def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, show: Show) -> None:
+def compare(deployment: Deployment, name: str, narrowed: ComparisonChoice, run: str, show: Show) -> None:
     """Compare two clusters and write the report; ``show`` hears of its page. Raises ClustersDiffer after it is written.
 
     Raises UnknownComparison, BadConnection, BadSample, BadKey, and what comparing raises.
@@ -116,7 +116,7 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
         raise ClustersDiffer(name, verdict(rows), tuple(different))
 
 
-def _asked(chosen: Comparison, narrowed: Narrowed) -> ComparisonRequest:
+def _asked(chosen: Comparison, narrowed: ComparisonChoice) -> ComparisonRequest:
     """Return what to compare: of what the configuration names, whatever whoever may trigger asks for. Raises SlowPattern."""
     for pattern in narrowed.topics:
         if not is_quick(pattern):

@@ -18,7 +18,7 @@ from airmirror.on_airflow.tasks import window as work
 from airmirror.windows.results import WindowResult
 
 if TYPE_CHECKING:
-    from airmirror.on_airflow.tasks.submit import UpTo
+    from airmirror.on_airflow.tasks.submit import SubmissionBounds
 
 CONNECT, SUBMIT = "spark_connect", ("spark", "yarn", "k8s", "local")
 
@@ -52,7 +52,7 @@ def windows_of(
     window: str,
     selection: Selection,
     over_connect: Callable[[str], WindowResult],
-    only_up_to: UpTo | None = None,
+    only_up_to: SubmissionBounds | None = None,
 ) -> Windows:
     """Windows by the connection's type: ``over_connect`` is given a Spark Connect server's URL, anything else is submitted.
 

@@ -1,6 +1,6 @@
 """A window by spark-submit, for Spark connections that are not Spark Connect: local, standalone, YARN, Kubernetes masters.
 
-The application gets the window's id and reports through the segment topic; what is secret travels in a file of mode 0600.
+The application gets the window's id and reports through the mapping topic; what is secret travels in a file of mode 0600.
 """
 
 from __future__ import annotations
@@ -85,7 +85,12 @@ class DriverNotPossible(AirmirrorError):
 
 
 def submitting(
-    deployment: Deployment, name: str, window: str, conn_id: str, selection: Selection, only_up_to: UpTo | None = None
+    deployment: Deployment,
+    name: str,
+    window: str,
+    conn_id: str,
+    selection: Selection,
+    only_up_to: SubmissionBounds | None = None,
 ) -> Submission:
     """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
     connection = BaseHook.get_connection(conn_id)
@@ -99,7 +104,7 @@ def submitting(
 
 
 @dataclass(frozen=True)
-class UpTo:
+class SubmissionBounds:
     """The bounds of a submission: the ranges, found when it begins, and whether the offsets before the first are wanted."""
 
     ranges: Callable[[Opened], Sequence[Range]]
@@ -116,7 +121,7 @@ class Submission:
     conn_id: str
     selection: Selection
     is_cluster: bool
-    only_up_to: UpTo | None = None
+    only_up_to: SubmissionBounds | None = None
     _hook: SparkSubmitHook | None = None
 
     def run(self) -> WindowResult:
@@ -174,7 +179,7 @@ class Submission:
         return path.name if self.is_cluster else str(path)
 
     def _result(self, opened: Opened, seconds: float) -> WindowResult:
-        _, planned = dry_run(opened)  # reads what the window has written to the segment topic
+        _, planned = dry_run(opened)  # reads what the window has written to the mapping topic
         flow = opened.flow
         rows = tuple(row for name in self._windows(opened) for row in rows_of(flow, name, opened.ledger, planned))
         size = sum(row.bytes for row in rows)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from airmirror.config import Flow
-from airmirror.flows import claims, rounds
+from airmirror.flows import leases, post_window
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
+from airmirror.flows.post_window import tasks_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
-from airmirror.flows.rounds import rounds_due
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
@@ -40,7 +40,7 @@ from airmirror.windows.findings import GateRow
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +56,8 @@ def opened_flow(deployment: Deployment, name: str, selection: Selection) -> Iter
 
 
 def when_free(flow: Flow, work: Callable[[], Done]) -> Done:
-    """Do what needs the flow's claim as soon as it is free, and tell in the log why not yet. Raises FlowBusy."""
-    return claims.when_free(flow, work, lambda phase: log.info("%s", phase))
+    """Do what needs the flow's lease as soon as it is free, and tell in the log why not yet. Raises FlowBusy."""
+    return leases.when_free(flow, work, lambda phase: log.info("%s", phase))
 
 
 def sync_topics(deployment: Deployment, name: str, selection: Selection) -> None:
@@ -141,7 +141,7 @@ def verify(
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
 
     ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log;
-    what they had verified meanwhile was received too. Empty: none. Which windows are a run's the segment topic says, not XCom,
+    what they had verified meanwhile was received too. Empty: none. Which windows are a run's the mapping topic says, not XCom,
     where whoever may trigger may write.
     """
     by = expectations_of(deployment.expectations)
@@ -149,7 +149,9 @@ def verify(
     with opened_flow(deployment, name, selection) as opened:
         judged, judgement = when_free(
             opened.flow,
-            lambda: judge_flow(opened, by, window=window, trusted=OfRun(trusted), waived=waived, docs=docs, tell=phase),
+            lambda: judge_flow(
+                opened, by, window=window, trusted=WindowsOfRun(trusted), waived=waived, docs=docs, tell=phase
+            ),
         )
         received = _received(opened, judged, followed)
     if not judged.verdicts:
@@ -176,7 +178,7 @@ def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, 
         if record.source_start < judged_from.get(record.key, record.source_end)
     )
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
-    parts: Iterator[SegmentRecord | GateRow] = chain(before, judged.findings)
+    parts: Iterator[MappingRecord | GateRow] = chain(before, judged.findings)
     for part in parts:
         if part.copied:
             topics = part.topic, part.remote_topic
@@ -195,14 +197,14 @@ def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, 
     )
 
 
-def _of_run(opened: Opened, run: str) -> Iterator[SegmentRecord]:
+def _of_run(opened: Opened, run: str) -> Iterator[MappingRecord]:
     """Yield what the windows of a run, a retried task's too, have committed."""
-    for window in sorted({row.window for row in opened.ledger.windows() if row.window in OfRun(run)}):
+    for window in sorted({row.window for row in opened.ledger.windows() if row.window in WindowsOfRun(run)}):
         yield from opened.ledger.of_window(window)
 
 
 @dataclass(frozen=True)
-class OfRun(Container[str]):
+class WindowsOfRun(Container[str]):
     """The windows of a run's ``replicate_window``, of whichever attempt (``operators.window_id``); empty: of none."""
 
     run: str
@@ -211,15 +213,16 @@ class OfRun(Container[str]):
         return bool(self.run) and str(window).rpartition("#")[0] == self.run
 
 
-def do_round(deployment: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:
-    """Do one of the rounds that follow a window, if it is time to; which of the groups' rounds are due now."""
+def do_task(deployment: Deployment, name: str, task: str, window: str, selection: Selection) -> set[str]:
+    """Do one of the post-window tasks, if it is time to; which of the groups' tasks are due now."""
     with opened_flow(deployment, name, selection) as opened:
-        log.info("%s.", rounds.do_round(opened, round_, window, phase))
-        return rounds_due(opened)
+        log.info("%s.", post_window.do_task(opened, task, window, phase))
+        return tasks_due(opened)
 
 
 def interrupt(deployment: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
-    """End a window from outside: its Spark Connect job by tag, then, while no other has claimed, its slots by the fence."""
+    """End a window from outside: its Spark Connect job by tag, then, while no other has taken the lease, its slots by the
+    fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
     with opened_flow(deployment, name, selection) as opened:
@@ -228,6 +231,6 @@ def interrupt(deployment: Deployment, name: str, window: str, spark_url: str | N
                 interrupt_job(spark_url, opened.flow)
         finally:  # whatever Spark says: its workers write no more
             ended = end_window(opened.flow, opened.ledger, window)
-            if beside := backfill_of(opened):  # its windows hold both claims
+            if beside := backfill_of(opened):  # its windows hold both leases
                 ended |= end_window(beside.flow, beside.ledger, window)
-    log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
+    log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no lease (any more)")

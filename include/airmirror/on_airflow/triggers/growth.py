@@ -1,6 +1,6 @@
 """``window.trigger.records``: tells Airflow when a flow's source has grown, inside the triggerer.
 
-A doorbell only: it carries no offsets. The run that it starts goes on from the progress, as every run does.
+A doorbell only: it carries no offsets. The run that it starts resumes from the progress, as every run does.
 """
 
 from __future__ import annotations

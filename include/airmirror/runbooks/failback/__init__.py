@@ -1,1 +1,1 @@
-"""Failing back: what diverged while a flow was closed, and the rescue of what never crossed."""
+"""Failing back: what diverged while a flow was frozen, and the rescue of what was never replicated."""

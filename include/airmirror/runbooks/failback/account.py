@@ -1,6 +1,6 @@
-"""What has returned, by the account of the flow that is open again: the same whichever run of the failback wrote it.
+"""What has returned, by the account of the flow that is unfrozen: the same whichever run of the failback wrote it.
 
-The account's segments map the records that returned. What it counts as lost lies on the source alone, was rescued, was accepted
+The account's mappings map the records that returned. What it counts as lost lies on the source alone, was rescued, was accepted
 as different, or was deleted there; only where that is in doubt is the source read again.
 """
 
@@ -18,19 +18,19 @@ from airmirror.evidence.logs import Log
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks.failback.differing import accepted, closures
+from airmirror.runbooks.failback.differing import accepted, freezes
 from airmirror.runbooks.failback.divergence import Offsets, Span
-from airmirror.runbooks.failback.pair import CLAIMS
+from airmirror.runbooks.failback.pair import LEASES
 from airmirror.windows.continuing import RETURN
-from airmirror.wire.segments import ResetRecord, SegmentRecord
-from airmirror.wire.switches import Rescue, rescues_of
+from airmirror.wire.mappings import MappingRecord, ResetRecord
+from airmirror.wire.moves import Rescue, rescues_of
 
 
 @dataclass(frozen=True)
 class Returned:
     """A partition that returned: ``records`` of its remote topic. ``behind``: records of the source that stay there alone.
 
-    ``goes_on``: the source offset at which the flow that was failed over goes on.
+    ``resumes_at``: the source offset at which the flow that was failed over resumes.
     """
 
     topic: str
@@ -38,11 +38,11 @@ class Returned:
     remote_topic: str
     records: int
     behind: int
-    goes_on: int
+    resumes_at: int
 
 
 def returned(forward: Opened) -> list[Returned]:
-    """Return the partitions that returned since the flow, or their topic, was closed last, by topic and partition.
+    """Return the partitions that returned since the flow, or their topic, was frozen last, by topic and partition.
 
     The ledger has caught up. Raises what reading a log does.
     """
@@ -67,24 +67,24 @@ def returned(forward: Opened) -> list[Returned]:
     return found
 
 
-def _accounts(ledger: FlowLedger) -> dict[TopicPartition, list[SegmentRecord]]:
-    """Return the segment records of returns since the closures, by partition and in order.
+def _accounts(ledger: FlowLedger) -> dict[TopicPartition, list[MappingRecord]]:
+    """Return the mapping records of returns since the freezes, by partition and in order.
 
     A record of an earlier return, written again because it was shortened, is not among them: its window decided nothing since.
     """
-    found, last = defaultdict[TopicPartition, list[SegmentRecord]](list), ledger.last_segments().values()
-    for closed, topics in closures(ledger).items():
-        decided = [each for each in ledger.of_kind(ResetRecord, closed) if each.choice == RETURN]
-        by: list[ResetRecord | SegmentRecord] = [*decided, *last]  # the last: of a partition that had no account before
+    found, last = defaultdict[TopicPartition, list[MappingRecord]](list), ledger.last_mappings().values()
+    for frozen, topics in freezes(ledger).items():
+        decided = [each for each in ledger.of_kind(ResetRecord, frozen) if each.choice == RETURN]
+        by: list[ResetRecord | MappingRecord] = [*decided, *last]  # the last: of a partition that had no account before
         windows = {(each.topic, each.partition, each.window) for each in by if each.topic in topics}
-        for window in sorted({each for *_, each in windows if each.startswith(CLAIMS)}):
-            for record in ledger.of_window(window, closed):
+        for window in sorted({each for *_, each in windows if each.startswith(LEASES)}):
+            for record in ledger.of_window(window, frozen):
                 if (record.topic, record.partition, window) in windows:
                     found[TopicPartition(record.topic, record.partition)].append(record)
     return {key: sorted(records, key=lambda each: each.source_start) for key, records in found.items()}
 
 
-def _alone(source: Routes, flow: Flow, records: Sequence[SegmentRecord], without: Sequence[Sequence[Span]]) -> int:
+def _alone(source: Routes, flow: Flow, records: Sequence[MappingRecord], without: Sequence[Sequence[Span]]) -> int:
     """Return how many records lie on the source, where the account is, that are in none of these spans."""
     first, last, others = records[0], records[-1], [Offsets.of(spans) for spans in without]
     source.refresh([first.topic])
@@ -99,8 +99,8 @@ def _alone(source: Routes, flow: Flow, records: Sequence[SegmentRecord], without
     return sum(int((~np.any([each.has(part.offsets) for each in others], axis=0)).sum()) for part in log.records())
 
 
-def _mapped(records: Sequence[SegmentRecord]) -> list[Span]:
-    return [(run.source_first, run.source_end) for each in records for run in each.segments]
+def _mapped(records: Sequence[MappingRecord]) -> list[Span]:
+    return [(run.source_first, run.source_end) for each in records for run in each.ranges]
 
 
 def _spans(rescued: Sequence[Rescue]) -> list[Span]:

@@ -1,7 +1,7 @@
 """Records that are not on both sides as they were copied: found one by one, and left out of the account where people accept it.
 
 Nothing is altered on either side: they stay where they are, no position is translated to them, and each is counted as lost in
-the account of the flow (invariants C, E and G). Which they are is written to the segment topic with the decision.
+the account of the flow (invariants C, E and G). Which they are is written to the mapping topic with the decision.
 """
 
 from __future__ import annotations
@@ -11,45 +11,45 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from airmirror.errors import command
-from airmirror.flows.closing import overtaking
+from airmirror.flows.freezing import overtaking
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import CLAIMS, claim_name
+from airmirror.runbooks.failback.pair import LEASES, lease_name
 from airmirror.windows import resetting
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.judging import judge_unverified, no_objection
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
-from airmirror.wire.segments import ResetRecord
+from airmirror.wire.mappings import ResetRecord
 
 Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
 class ReturnDiffers(RunbookError):
-    """Records that were replicated or returned, and differ between both sides: the flow stays closed."""
+    """Records that were replicated or returned, and differ between both sides: the flow stays frozen."""
 
     @property
     def what(self) -> str:
-        return f"it stays closed: not all is equal on both sides; {accepting(self.flow)}"
+        return f"it stays frozen: not all is equal on both sides; {accepting(self.flow)}"
 
 
 def accepting(flow: str) -> str:
-    """The commands that show what differs, and that go on without it."""
+    """The commands that show what differs, and that resume without it."""
     shown = command("failback", "run", "--accept-loss", "--reason", "…", flow=flow)
     done = command("failback", "run", "--accept-loss", "--reason", "…", "--yes", flow=flow)
     return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and continues"
 
 
 def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
-    """Prove all that crossed of ``topics`` of the source, but what differs, which is accepted. Raises ReturnDiffers, FlowBusy,
-    SlotFenced, or a cluster's error."""
+    """Prove all that was replicated of ``topics`` of the source, but what differs, which is accepted. Raises ReturnDiffers,
+    FlowBusy, SlotFenced, or a cluster's error."""
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as mirror,
-        overtaking(forward, claim_name(), tell) as granted,
+        overtaking(forward, lease_name(), tell) as granted,
     ):
         mirror.refresh()
         prove(mirror, granted, topics, order, tell)
@@ -58,12 +58,12 @@ def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell:
 
 def prove(
     mirror: Mirror,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     topics: Collection[str],
     order: FailbackOrder,
     tell: Tell = lambda phase: None,
 ) -> None:
-    """Judge what no gate has let pass yet, under the flow's claim; where the order accepts it, without what differs.
+    """Judge what no gate has let pass yet, under the flow's lease; where the order accepts it, without what differs.
 
     Raises ReturnDiffers, a cluster's error, SlotFenced.
     """
@@ -92,22 +92,22 @@ def differing(forward: Opened) -> list[Reset]:
 
 
 def accepted(forward: Opened) -> list[ResetRecord]:
-    """Return what was accepted since the flow, or the topic, was closed last, by the ledger, which has caught up."""
+    """Return what was accepted since the flow, or the topic, was frozen last, by the ledger, which has caught up."""
     return [
         each
-        for closed, topics in closures(forward.ledger).items()
-        for each in forward.ledger.of_kind(ResetRecord, closed)
-        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(CLAIMS)
+        for frozen, topics in freezes(forward.ledger).items()
+        for each in forward.ledger.of_kind(ResetRecord, frozen)
+        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(LEASES)
     ]
 
 
-def closures(ledger: FlowLedger) -> dict[int, set[str]]:
-    """Return the topics of the flow's account by the offset of the segment topic at which each, or the flow, was closed last; -1:
+def freezes(ledger: FlowLedger) -> dict[int, set[str]]:
+    """Return the topics of the flow's account by the offset of the mapping topic at which each, or the flow, was frozen last; -1:
     never. What was written since lies after it, whatever clocks say."""
     owners, found = ledger.owners(), defaultdict[int, set[str]](set)
-    for topic, _ in ledger.last_segments():
+    for topic, _ in ledger.last_mappings():
         record = owners.record(topic)
-        found[record.closed_offset if record else -1].add(topic)
+        found[record.frozen_offset if record else -1].add(topic)
     return found
 
 

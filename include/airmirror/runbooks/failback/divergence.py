@@ -1,8 +1,9 @@
-"""The divergence of partitions after a failover: records of the source that never crossed, and others' on the target since.
+"""The divergence of partitions after a failover: records of the source that were never replicated, and others' on the target
+since.
 
-The account of what crossed is exact (invariants C and G): up to the end of the newest segment record all of the source's log
-crossed, or is accounted for. What its log has after that, or where it is not the log any more that was copied, never crossed.
-Rescued records are none of these, nor are those that have returned there by the flow in the opposite direction. On the target,
+The account of what was replicated is exact (invariants C and G): up to the end of the newest mapping record all of the source's
+log was replicated, or is accounted for. What its log has after that, or where it is not the log any more that was copied, was
+never replicated. Rescued records are none of these, nor are those that have returned there by the reverse flow. On the target,
 what lies after the flow's last record is of others.
 """
 
@@ -19,10 +20,10 @@ from airmirror.evidence.logs import Log
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.windows import resetting
-from airmirror.windows.mirror import Mirror, caught_up_opposite, opposite_of
+from airmirror.windows.mirror import Mirror, caught_up_reverse, reverse_ledger
 from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.moves import Rescue, rescues_of
 from airmirror.wire.records import Array, Records
-from airmirror.wire.switches import Rescue, rescues_of
 
 Span = tuple[int, int]
 
@@ -45,20 +46,20 @@ class Written:
 class Divergence:
     """One partition. Offsets are of the next record.
 
-    ``crossed_end``: up to here the source's records crossed; ``kept_end``: of these the source still has the log that was copied
-    up to here, -1: it has no such partition. ``start``, ``end``: of what is on the source now and did not cross, or was lost by
-    the target, as far as it can be read and was not rescued; ``never``: the records there. ``open_from``: from here on it can't
-    be read yet, because a transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of others on the
-    target after the flow's last one. ``unverified``: offsets that crossed and that no gate has let pass. ``problem``: what
-    happened to a log. ``waits``: records that the flow copies by itself when it is open: it has copied nothing of the partition
-    yet, and nobody has written to its remote partition; they are not among ``never``.
+    ``replicated_end``: up to here the source's records were replicated; ``kept_end``: of these the source still has the log that
+    was copied up to here, -1: it has no such partition. ``start``, ``end``: of what is on the source now and was not replicated,
+    or was lost by the target, as far as it can be read and was not rescued; ``never``: the records there. ``open_from``: from
+    here on it can't be read yet, because a transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of
+    others on the target after the flow's last one. ``unverified``: offsets that were replicated and that no gate has let pass.
+    ``problem``: what happened to a log. ``waits``: records that the flow copies by itself when it is unfrozen: it has copied
+    nothing of the partition yet, and nobody has written to its remote partition; they are not among ``never``.
     """
 
     topic: str
     partition: int
     remote_topic: str
     source_topic_id: str
-    crossed_end: int
+    replicated_end: int
     kept_end: int
     start: int
     end: int
@@ -76,8 +77,8 @@ class Divergence:
 
     @property
     def lost(self) -> int:
-        """Offsets that crossed and that the source does not have any more; what its retention deletes does not count."""
-        return max(0, self.crossed_end - max(self.kept_end, 0))
+        """Offsets that were replicated and that the source does not have any more; what its retention deletes does not count."""
+        return max(0, self.replicated_end - max(self.kept_end, 0))
 
     @property
     def is_equal(self) -> bool:
@@ -90,7 +91,7 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
 
     Both clusters are read, and nothing is written. The ledger has caught up. Raises what reading a log does.
     """
-    caught_up_opposite(mirror.source, mirror.flow, mirror.index)
+    caught_up_reverse(mirror.source, mirror.flow, mirror.index)
     state, rescues = mirror.index.state(), mirror.index.of_kind(Rescue)
     missing = mirror.source.refresh_existing(topics)
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
@@ -149,10 +150,10 @@ def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_to
 
 def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], unverified: int) -> Divergence:
     topic_id, key = str(facts.source_topic_id), facts.key
-    account, crossed = borne_out(facts), 0 if facts.last is None else facts.last.source_end
-    kept = 0 if facts.source_recreated else crossed if facts.source_cut is None else facts.source_cut
-    begin = facts.goes_on
-    if not account.is_whole:  # what either side has lost of it did not cross, or not any more
+    account, replicated = borne_out(facts), 0 if facts.last is None else facts.last.source_end
+    kept = 0 if facts.source_recreated else replicated if facts.source_cut is None else facts.source_cut
+    begin = facts.resumes_at
+    if not account.is_whole:  # what either side has lost of it was not replicated, or not any more
         begin = account.last.source_end if account.last else facts.earliest
     start = max(begin, facts.earliest, rescued_end(rescues, *key, topic_id))
     log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
@@ -168,7 +169,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         partition=facts.partition,
         remote_topic=facts.remote_topic,
         source_topic_id=topic_id,
-        crossed_end=crossed,
+        replicated_end=replicated,
         kept_end=kept,
         start=start,
         end=max(start, readable),
@@ -183,23 +184,23 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
 
 
 def _returned(mirror: Mirror, facts: Facts) -> list[Span]:
-    """The offsets of the source at which what has returned since lies, by the flow in the opposite direction, in order.
+    """The offsets of the source at which what has returned since lies, by the reverse flow, in order.
 
     Its ledger has caught up.
     """
-    opposite = opposite_of(mirror.flow, mirror.index)
-    last = opposite.last_segments().get((facts.remote_topic, facts.partition))
+    reverse = reverse_ledger(mirror.flow, mirror.index)
+    last = reverse.last_mappings().get((facts.remote_topic, facts.partition))
     if last is None or last.remote_topic != facts.topic or last.target_topic_id != facts.source_topic_id:
         return []
     kept = borne_out(facts)
     since = kept.last.target_end if kept.last else 0
-    its = opposite.segments(last.topic, last.partition, last.source_topic_id, start=since)
-    return [(run.target_first, run.target_end) for each in its for run in each.segments if run.source_end > since]
+    its = reverse.mappings(last.topic, last.partition, last.source_topic_id, start=since)
+    return [(run.target_first, run.target_end) for each in its for run in each.ranges if run.source_end > since]
 
 
 def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[Rescue], unverified: int) -> Divergence:
-    """A partition that the source does not have any more: all that crossed of it is on the target alone."""
-    last = state.segments.get(key)
+    """A partition that the source does not have any more: all that was replicated of it is on the target alone."""
+    last = state.mappings.get(key)
     remote = TopicPartition(last.remote_topic if last else "", key.partition)
     topic_id = str(last.source_topic_id) if last else ""
     return Divergence(
@@ -207,7 +208,7 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
         partition=key.partition,
         remote_topic=remote.topic,
         source_topic_id=topic_id,
-        crossed_end=last.source_end if last else 0,
+        replicated_end=last.source_end if last else 0,
         kept_end=-1,
         start=0,
         end=0,

@@ -10,11 +10,11 @@ from airmirror.report.document import now_ms
 from airmirror.runbooks.failback.account import Returned, returned
 from airmirror.runbooks.failback.differing import accepted
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import CLAIMS, Pair
+from airmirror.runbooks.failback.pair import LEASES, Pair
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
+from airmirror.wire.mappings import ResetRecord
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import OrderScope
-from airmirror.wire.segments import ResetRecord
-from airmirror.wire.switches import GroupMove
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def outcome_of(pair: Pair, order: FailbackOrder, groups: Sequence[GroupOffset], 
         seconds=seconds,
         plan=failback_plan(now.forward),
         returned=tuple(filter(ordered, returned(now.forward))),
-        moves=tuple(each for each in moves if each.window.startswith(CLAIMS) and ordered(each)),
+        moves=tuple(each for each in moves if each.window.startswith(LEASES) and ordered(each)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in groups if row.reason),
         accepted=tuple(filter(ordered, accepted(now.forward))),
     )

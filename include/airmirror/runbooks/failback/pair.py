@@ -1,4 +1,4 @@
-"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return."""
+"""The two flows of a failback: the one that was failed over, and the reverse flow, by which records return."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow
 from airmirror.topics.names import policy_of
 
-CLAIMS = "return-"  # what the names of all claims of a return begin with
+LEASES = "return-"  # what the names of all leases of a return begin with
 
 
-def claim_name() -> str:
-    """A new name for a claim of a return."""
-    return f"{CLAIMS}{uuid.uuid4().hex[:12]}"
+def lease_name() -> str:
+    """A new name for a lease of a return."""
+    return f"{LEASES}{uuid.uuid4().hex[:12]}"
 
 
 @dataclass(eq=False)
-class NoWayBack(AirmirrorError):
+class NoReverseFlow(AirmirrorError):
     """A failback without an enabled reverse flow."""
 
     flow: str
-    opposite: str
+    reverse: str
 
     def __str__(self) -> str:
         plan = command("failback", "plan", flow=self.flow)
         return (
-            f"flow {self.flow!r}: its records return by flow {self.opposite!r}, which is not enabled: add "
-            f"`{self.opposite}.enabled = true`, with `{self.opposite}.topics` of what else it is to replicate; then ask {plan}"
+            f"flow {self.flow!r}: its records return by flow {self.reverse!r}, which is not enabled: add "
+            f"`{self.reverse}.enabled = true`, with `{self.reverse}.topics` of what else it is to replicate; then ask {plan}"
         )
 
 
@@ -51,10 +51,10 @@ class NothingReturns(AirmirrorError):
 
 @dataclass(frozen=True)
 class Pair:
-    """``forward`` was failed over; ``back`` leads from its target to its source, None: it is not enabled."""
+    """``forward`` was failed over; ``reverse_or_none`` leads from its target to its source, None: it is not enabled."""
 
     forward: Opened
-    back: Opened | None
+    reverse_or_none: Opened | None
 
     @property
     def flow(self) -> Flow:
@@ -63,15 +63,15 @@ class Pair:
 
     @property
     def others(self) -> list[Flow]:
-        """The flow in the opposite direction, where one is enabled."""
-        return [] if self.back is None else [self.back.flow]
+        """The reverse flow, where one is enabled."""
+        return [] if self.reverse_or_none is None else [self.reverse_or_none.flow]
 
     @property
     def reverse(self) -> Opened:
-        """The flow in the opposite direction. Raises NoWayBack."""
-        if self.back is None:
-            raise NoWayBack(self.flow.name, self.flow.opposite)
-        return self.back
+        """The reverse flow. Raises NoReverseFlow."""
+        if self.reverse_or_none is None:
+            raise NoReverseFlow(self.flow.name, self.flow.reverse_name)
+        return self.reverse_or_none
 
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
@@ -81,8 +81,8 @@ class Pair:
         """
         policy, ledger = policy_of(self.forward.flow), self.forward.ledger
         known = {topic for topic, _ in ledger.state().known}
-        last = [each for each in ledger.last_segments().values() if each.topic in known]
-        planned = plan_topics(self.forward, closed_too=True).topics
+        last = [each for each in ledger.last_mappings().values() if each.topic in known]
+        planned = plan_topics(self.forward, frozen_too=True).topics
         every = {**planned, **{each.topic: each.remote_topic for each in last}}
         brought = {remote: topic for topic, remote in every.items() if not policy.is_heartbeats_topic(topic)}
         apart = ledger.owners().is_apart
@@ -94,7 +94,7 @@ class Pair:
         return found
 
     def returning(self, topics: Collection[str] = ()) -> dict[str, str]:
-        """The remote topics that return now, or have returned, and whose flow is not open again yet, each with the topic of the
+        """The remote topics that return now, or have returned, and whose flow is not unfrozen yet, each with the topic of the
         source, of those that an order for ``topics`` names; none: for the whole flow."""
         return owners_now(self.forward).returning_by(topics)
 
@@ -105,10 +105,10 @@ class Pair:
 
 
 @contextmanager
-def opened_back(forward: Opened, open_flow: OpenFlow) -> Iterator[Opened | None]:
-    """Open the flow in the opposite direction; None where none is enabled."""
-    if not forward.configuration.has_way_back(forward.flow):
+def opened_reverse(forward: Opened, open_flow: OpenFlow) -> Iterator[Opened | None]:
+    """Open the reverse flow; None where none is enabled."""
+    if not forward.configuration.has_reverse(forward.flow):
         yield None
         return
-    with open_flow(forward.flow.opposite) as reverse:
+    with open_flow(forward.flow.reverse_name) as reverse:
         yield reverse

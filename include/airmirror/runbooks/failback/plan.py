@@ -11,14 +11,14 @@ from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.report.document import Finding
 from airmirror.runbooks.failback.divergence import Divergence, divergences
-from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, way_back_finding
+from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, reverse_finding
 from airmirror.runbooks.failover.groups import kinds_of
 from airmirror.runbooks.failover.plan import unreachable
 from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.owners import Ownership
 
-CLOSED = "the flow is closed"
+FROZEN = "the flow is frozen"
 NEW = "records of partitions that the flow has copied nothing of yet"
 
 
@@ -40,19 +40,19 @@ class SourceStillGone(AirmirrorError):
 class FailbackPlan:
     """Both sides of a flow at ``made_ms`` (epoch milliseconds), a partition at a time.
 
-    ``closure``: who closed the flow, None: it is open. ``drift``: what the target's topics, configs and ACLs have otherwise.
+    ``freeze``: who froze the flow, None: it is not frozen. ``drift``: what the target's topics, configs and ACLs have otherwise.
     """
 
     flow: str
     made_ms: int
-    closure: Ownership | None
+    freeze: Ownership | None
     partitions: tuple[Divergence, ...]
     drift: tuple[Drift, ...]
     findings: tuple[Finding, ...]
 
     @property
     def never(self) -> int:
-        """Records of the source that never crossed and were not rescued."""
+        """Records of the source that were never replicated and were not rescued."""
         return sum(each.never.records for each in self.partitions)
 
     @property
@@ -86,44 +86,44 @@ def failback_plan(opened: Opened) -> FailbackPlan:
     opened = caught_up(opened, soon=True)
     if error := unreachable(opened):
         raise SourceStillGone(opened.flow.name, error)
-    topics = plan_topics(opened, closed_too=True)
-    last = opened.ledger.last_segments().values()
+    topics = plan_topics(opened, frozen_too=True)
+    last = opened.ledger.last_mappings().values()
     names = {**topics.topics, **{record.topic: record.remote_topic for record in last}}
     with Mirror.open(opened.flow, opened.ledger, "failback") as mirror:
         mirror.refresh()
         rows = divergences(mirror, names)
         kinds = kinds_of(mirror.target, opened.flow.settings)
-    closure, drift = opened.ledger.owners().whole, tuple(drifts(topics))
+    freeze, drift = opened.ledger.owners().whole, tuple(drifts(topics))
     refused = [str(each) for each in topics.refused]
     found = [
-        *_findings(opened.flow.name, closure, rows),
+        *_findings(opened.flow.name, freeze, rows),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
-        way_back_finding(opened.flow.name, opened.configuration.has_way_back(opened.flow)),
+        reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow)),
     ]
     return FailbackPlan(
         flow=opened.flow.name,
         made_ms=int(time.time() * 1000),
-        closure=closure,
+        freeze=freeze,
         partitions=tuple(rows),
         drift=drift,
         findings=tuple(found),
     )
 
 
-def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
+def _findings(flow: str, freeze: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
     rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow)
     never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
     return [
-        Finding("ok", CLOSED, f"by {closure.by}: {closure.reason}")
-        if closure
+        Finding("ok", FROZEN, f"by {freeze.by}: {freeze.reason}")
+        if freeze
         else Finding(
             "warn",
-            CLOSED,
-            "it is open: its next window copies the rest, where no application has written to the remote topic",
-            command("flow", "close", "--reason", "…", "--yes", flow=flow),
+            FROZEN,
+            "it is not frozen: its next window copies the rest, where no application has written to the remote topic",
+            command("flow", "freeze", "--reason", "…", "--yes", flow=flow),
         ),
         _judged("the source's logs are those that were copied", [f"{r.name}: {r.problem}" for r in rows if r.problem]),
         _judged(
@@ -136,7 +136,7 @@ def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) 
             "it ends when its producer comes back, or when its time is over; then ask again",
         ),
         _judged("all records of the source are replicated or rescued", never, rescue),
-        Finding("ok", NEW, named(waits) + ": the flow copies them when it is open" if waits else "none"),
+        Finding("ok", NEW, named(waits) + ": the flow copies them when it is unfrozen" if waits else "none"),
         _judged("no application has written on the target since", since),
         _judged(
             "all that was replicated is verified",

@@ -1,7 +1,8 @@
-"""Rescuing records that never crossed: copied to the target, each once, with headers of their origin, before anything else.
+"""Rescuing records that were never replicated: copied to the target, each once, with headers of their origin, before anything
+else.
 
 Into ``<remote topic>.rescued.<date>``, whose records nothing deletes. Each transaction writes one batch and the record that
-accounts for it (invariant A), under the flow's claim and after a fence (invariant B): whoever is killed and runs again goes on
+accounts for it (invariant A), under the flow's lease and after a fence (invariant B): whoever is killed and runs again resumes
 after the last one, and of two at once one ends as fenced.
 """
 
@@ -26,7 +27,7 @@ from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
-from airmirror.flows.closing import check_nothing_returns, overtaking, owners_now
+from airmirror.flows.freezing import check_nothing_returns, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
@@ -40,12 +41,12 @@ from airmirror.slot.internal_records import batches
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.wire.batches import HEADER_SIZE, build
 from airmirror.wire.headers import with_headers
+from airmirror.wire.moves import Rescue
 from airmirror.wire.records import Array, Records, write
 from airmirror.wire.requests import Produced
-from airmirror.wire.switches import Rescue
 
 BATCH_BYTES = 512 << 10
 LARGEST = 100 << 20  # of a record in a topic of rescued ones: what a request can have
@@ -56,16 +57,14 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class FlowNotClosed(AirmirrorError):
-    """A rescue for a flow that is open: its next window copies the records that it would rescue."""
+class FlowNotFrozen(AirmirrorError):
+    """A rescue for a flow that is not frozen: its next window copies the records that it would rescue."""
 
     flow: str
 
     def __str__(self) -> str:
-        closing = command("flow", "close", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"flow {self.flow!r} is open, so that its next window copies what did not cross; close it first: {closing}"
-        )
+        freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r} is not frozen, so that its next window copies these records; freeze it first: {freezing}"
 
 
 @dataclass(eq=False)
@@ -103,18 +102,18 @@ class RescueTopicUnfit(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class ToRescue:
+class PartitionToRescue:
     """A partition's records to be rescued, and the topic that they are copied to."""
 
     row: Divergence
     into: str
 
 
-def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[ToRescue]:
+def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescue]:
     """Return what a rescue would copy."""
     date = utc(plan.made_ms, "%Y-%m-%d")
     return [
-        ToRescue(row, f"{row.remote_topic}.rescued.{date}")
+        PartitionToRescue(row, f"{row.remote_topic}.rescued.{date}")
         for row in plan.partitions
         if row.never.records and (not order.topics or row.topic in order.topics)
     ]
@@ -122,16 +121,16 @@ def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[ToRescue]:
 
 def rescue(
     opened: Opened, order: FailbackOrder, tell: Tell = lambda phase: None
-) -> tuple[list[ToRescue], FailbackPlan]:
-    """Copy what never crossed; what was to be copied, and how things are after it. Done again, it copies what is left.
+) -> tuple[list[PartitionToRescue], FailbackPlan]:
+    """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
-    Raises DecisionIncomplete, FlowNotClosed, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
+    Raises DecisionIncomplete, FlowNotFrozen, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
     SlotFenced, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
     if not owners_now(opened).whole:
-        raise FlowNotClosed(opened.flow.name)
-    check_nothing_returns(opened, order.topics, opens=False)
+        raise FlowNotFrozen(opened.flow.name)
+    check_nothing_returns(opened, order.topics, unfreezes=False)
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
@@ -145,7 +144,7 @@ def rescue(
         number = fence_around(granted, 1).numbers[0]
         source.refresh({each.row.topic for each in chosen})
         _ensure_topics(granted, chosen, source)
-        granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.segments})
+        granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.mappings})
         for each in chosen:
             tell(f"rescuing {each.row.never.records:,} records of {each.row.name}")
             _rescue(each, order, source, granted, number)
@@ -161,7 +160,7 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
     return after.never
 
 
-def _rescue(what: ToRescue, order: FailbackOrder, source: Routes, granted: GrantedClaim, number: int) -> None:
+def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, granted: GrantedLease, number: int) -> None:
     """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
     key = TopicPartition(row.topic, row.partition)
@@ -185,7 +184,7 @@ def _rescue(what: ToRescue, order: FailbackOrder, source: Routes, granted: Grant
                 topic=row.topic,
                 partition=row.partition,
                 source_start=begin,
-                window=granted.claim.window,
+                window=granted.lease.window,
                 source_end=end,
                 into=what.into,
                 target_start=-1,
@@ -199,15 +198,15 @@ def _rescue(what: ToRescue, order: FailbackOrder, source: Routes, granted: Grant
             begin, first = end, first + count
 
 
-def _commit(granted: GrantedClaim, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
-    """Commit one batch and its account in one transaction; initialised first, then the claim is looked at (invariant B)."""
+def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
+    """Commit one batch and its account in one transaction; initialised first, then the lease is looked at (invariant B)."""
     journal = granted.journal
     flow, target = journal.flow, journal.target
     transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
     transaction.initialise()
     granted.check()
     outbox, bases = Outbox(target, transaction), list[int]()
-    into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.segments, 0)
+    into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.mappings, 0)
     refused = partial(_refused, target.alias, account)
     try:
         batch = build(
@@ -267,10 +266,10 @@ def with_origin(records: Records, cluster: str, partition: TopicPartition) -> Re
     return Records(np.frombuffer(b"".join(bodies), np.uint8), records.offsets, records.timestamps, ends - sizes, ends)
 
 
-def _ensure_topics(granted: GrantedClaim, chosen: Sequence[ToRescue], source: Routes) -> None:
+def _ensure_topics(granted: GrantedLease, chosen: Sequence[PartitionToRescue], source: Routes) -> None:
     """Make the topics of rescued records that are missing, with the partitions of the source's, kept for ever."""
-    flow, target, segments = granted.journal.flow, granted.journal.target, granted.journal.topics.segments
-    known = topic_configs(target, [segments], list(ANY_TIME))[segments]
+    flow, target, mappings = granted.journal.flow, granted.journal.target, granted.journal.topics.mappings
+    known = topic_configs(target, [mappings], list(ANY_TIME))[mappings]
     config = {
         "cleanup.policy": "delete",
         "retention.ms": "-1",

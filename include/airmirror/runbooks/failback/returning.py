@@ -1,9 +1,9 @@
-"""The return: what was written to remote topics since a failover is copied back, by windows of the flow the other way.
+"""The return: what was written to remote topics since a failover is copied back, by windows of the reverse flow.
 
 That flow's account of them begins at the very record after the last one that was brought from there, as far as its log still
 has them (invariants A and C). Then the record of their owner says that they return, and to where; from then on its windows plan,
-copy, verify and commit these partitions as they do all others. Of what it has an account of, from an earlier return, it goes on
-after what the other flow has brought since, by that flow's segments (windows.continuing).
+copy, verify and commit these partitions as they do all others. Of what it has an account of, from an earlier return, it resumes
+after what the other flow has brought since, by that flow's mappings (windows.continuing).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airmirror.errors import command
-from airmirror.flows.closing import commit_change, overtaking, owners_now
+from airmirror.flows.freezing import commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
@@ -23,7 +23,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, claim_name
+from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.identity import Neighbours, introduce
@@ -32,12 +32,12 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import sync_topics
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.errors import open_command
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.errors import unfreeze_command
+from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change, Owner, Ownership
-from airmirror.wire.switches import GroupMove
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
@@ -54,8 +54,8 @@ class ReturnRefused(RunbookError):
 
 
 @dataclass(eq=False)
-class NeverCrossed(RunbookError):
-    """Records of the source that are not on the target, and would stay behind: neither rescued, nor left on purpose."""
+class LeftOnSource(RunbookError):
+    """Records of the source that are not on the target, and would be left there: neither rescued, nor left on purpose."""
 
     @property
     def what(self) -> str:
@@ -69,7 +69,7 @@ class NeverCrossed(RunbookError):
 
 @dataclass(eq=False)
 class ReturnNotDrained(RunbookError):
-    """Remote topics that were written to since the last window that copied them back; nothing was closed."""
+    """Remote topics that were written to since the last window that copied them back; the return was not ended."""
 
     transient: ClassVar[bool] = True
 
@@ -82,7 +82,7 @@ class ReturnNotDrained(RunbookError):
 def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
-    Raises DecisionIncomplete, NothingReturns, ReturnRefused, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
+    Raises DecisionIncomplete, NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
     error.
     """
     check_decision(pair.reverse.flow.name, order.reason, order.by)
@@ -93,11 +93,11 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: No
     bring_about(pair.reverse, names, tell)
     with (
         _mirrors(pair) as (ahead, back),
-        overtaking(pair.forward, claim_name(), tell) as closed,
-        overtaking(pair.reverse, claim_name(), tell) as granted,
+        overtaking(pair.forward, lease_name(), tell) as frozen,
+        overtaking(pair.reverse, lease_name(), tell) as granted,
     ):
         tell("reading both clusters")
-        returnable(pair, order)  # the flow may have been opened since
+        returnable(pair, order)  # the flow may have been unfrozen since
         names = _existing(back, names)
         found = _beginnings(ahead, back, names, order)
         if found:
@@ -107,15 +107,15 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: No
             ]  # of an earlier return
             forgotten: list[KeyValue] = [(each.encode_key(), None) for each in before]
             commit(back, granted, number, found, by=order.by, reason=order.reason, more=forgotten)
-        begin(closed, names, order)
+        begin(frozen, names, order)
     catch_up_ledger(pair.reverse)
     return found
 
 
-def begin(closed: GrantedClaim, names: Mapping[str, str], order: FailbackOrder) -> None:
-    """Windows of the flow back copy these remote topics from now on: its account of them has begun."""
+def begin(frozen: GrantedLease, names: Mapping[str, str], order: FailbackOrder) -> None:
+    """Windows of the reverse flow copy these remote topics from now on: its account of them has begun."""
     remote = {topic: remote for remote, topic in names.items()}
-    commit_change(closed, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
+    commit_change(frozen, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
 
 
 def look_ahead(pair: Pair, order: FailbackOrder) -> list[Continuation]:
@@ -126,8 +126,8 @@ def look_ahead(pair: Pair, order: FailbackOrder) -> list[Continuation]:
         return _beginnings(ahead, back, _existing(back, names), order)
 
 
-def returnable(pair: Pair, order: FailbackOrder, *, open_too: bool = False) -> dict[str, str]:
-    """The remote topics that would return, with where to; ``open_too``: once they are closed.
+def returnable(pair: Pair, order: FailbackOrder, *, unfrozen_too: bool = False) -> dict[str, str]:
+    """The remote topics that would return, with where to; ``unfrozen_too``: once they are frozen.
 
     Raises NothingReturns, ReturnRefused.
     """
@@ -136,17 +136,19 @@ def returnable(pair: Pair, order: FailbackOrder, *, open_too: bool = False) -> d
     names = pair.names(order.topics)
     if owners.whole and not order.topics:  # what came back before, by its name, is left as it is
         names = {remote: topic for remote, topic in names.items() if owners.owner(topic) is not Owner.SOURCE}
-    closing = command("flow", "close", "--reason", "…", "--yes", flow=forward.flow.name)
+    freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name)
     reasons = [
-        f"{topic} is not closed, so that its records would go round for ever: {closing}"
+        f"{topic} is not frozen, so that its records would go round for ever: {freezing}"
         for topic in sorted(names.values())
-        if not open_too and owners.owner(topic) is Owner.SOURCE
+        if not unfrozen_too and owners.owner(topic) is Owner.SOURCE
     ]
-    reasons += [] if names else [f"all of it is back, by name; open the rest: {open_command(forward.flow.name)}"]
+    reasons += (
+        [] if names else [f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}"]
+    )
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     reasons += [
-        f"flow {reverse.flow.name!r} is closed for {each.topic or 'all'}: {open_command(reverse.flow.name, each.topic)}"
-        for each in dict.fromkeys(shut.why_closed(remote) for remote in names)
+        f"flow {reverse.flow.name!r} is frozen for {each.topic or 'all'}: {unfreeze_command(reverse.flow.name, each.topic)}"
+        for each in dict.fromkeys(shut.why_frozen(remote) for remote in names)
         if each is not None
     ]
     if reasons:
@@ -160,7 +162,7 @@ def is_over(pair: Pair, names: Collection[str]) -> bool:
     return bool(names) and set(names) <= returned.keys() and not undrained(pair.reverse, names)
 
 
-def close_return(
+def end_return(
     pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
 ) -> list[Ownership]:
     """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
@@ -168,14 +170,14 @@ def close_return(
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
     """
     with (
-        overtaking(pair.forward, claim_name(), tell) as closed,
-        overtaking(pair.reverse, claim_name(), tell) as granted,
+        overtaking(pair.forward, lease_name(), tell) as frozen,
+        overtaking(pair.reverse, lease_name(), tell) as granted,
     ):
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
         which = set(names.values())
-        found = commit_change(closed, Change.END, order.topics, reason=order.reason, by=order.by, which=which)
-        granted.check()  # else one of its windows may have looked before this was written: whoever opens the flow ends it
+        found = commit_change(frozen, Change.END, order.topics, reason=order.reason, by=order.by, which=which)
+        granted.check()  # else one of its windows may have looked before this was written: whoever unfreezes the flow ends it
     return found
 
 
@@ -198,13 +200,13 @@ def _existing(back: Mirror, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
-    """Return where partitions begin to return, of those that have not begun. Raises ReturnRefused, NeverCrossed."""
+    """Return where partitions begin to return, of those that have not begun. Raises ReturnRefused, LeftOnSource."""
     missing = ahead.source.refresh_existing(names.values())
     brought = {topic: remote for remote, topic in names.items() if topic not in missing}
     rows = divergences(ahead, brought) if brought else []
     never = [f"{each.name}: {each.never.records:,} records" for each in rows if each.never.records]
     if never and not order.leave:
-        raise NeverCrossed(ahead.flow.name, tuple(never))
+        raise LeftOnSource(ahead.flow.name, tuple(never))
     originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}
     pairs = [
         (facts, originals.get(TopicPartition(names[facts.topic], facts.partition)))
@@ -245,16 +247,16 @@ def _beginning(back: Mirror, facts: Facts, original: Facts | None, *, again: boo
         return None
     since = [each for each in brought if each.target_end > start]
     end = max(start, end)
-    return continue_after(back, facts, kept, start=start, end=end, target_end=facts.target_end, opposite=since)
+    return continue_after(back, facts, kept, start=start, end=end, target_end=facts.target_end, reverse=since)
 
 
 def _planned(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, TopicPlan]:
-    """Return what these topics need on the flow's target, as if they were not closed. Raises ReturnRefused."""
+    """Return what these topics need on the flow's target, as if they were not frozen. Raises ReturnRefused."""
     flow = replace(reverse.flow, returns={**reverse.flow.returns, **names})
     around = guard(reverse)
-    planned = plan_topics(replace(reverse, flow=flow), around, closed_too=True)
+    planned = plan_topics(replace(reverse, flow=flow), around, frozen_too=True)
     if refused := [str(each) for each in planned.refused if each.topic in names]:
-        raise ReturnRefused(reverse.flow.opposite, tuple(refused))
+        raise ReturnRefused(reverse.flow.reverse_name, tuple(refused))
     into = set(names.values())
     return around, replace(
         planned,
@@ -278,4 +280,4 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
         guard(reverse)
     report = sync_topics(reverse.flow, tell, planned)
     if report.errors:
-        raise ReturnRefused(reverse.flow.opposite, tuple(map(str, report.errors)))
+        raise ReturnRefused(reverse.flow.reverse_name, tuple(map(str, report.errors)))

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
-    """Open a flow, and that in the opposite direction where one is enabled."""
-    from airmirror.runbooks.failback.pair import Pair, opened_back
+    """Open a flow, and the reverse flow where it is enabled."""
+    from airmirror.runbooks.failback.pair import Pair, opened_reverse
 
-    with open_flow("") as forward, opened_back(forward, open_flow) as reverse:
+    with open_flow("") as forward, opened_reverse(forward, open_flow) as reverse:
         yield Pair(forward, reverse)
 
 
 RESCUE = "**Approve to copy these records to topics of their own on {target}**; nothing else is written."
-RETURN = "**Approve to let records return**; applications keep running, and you are asked again before they switch."
-SWITCH = "**Approve, then stop the applications on the target**: no application may write there any more."
+RETURN = (
+    "**Approve to let records return**; applications keep running, and you are asked again before they are cut over."
+)
+CUT_OVER = "**Approve, then stop the applications on the target**: no application may write there any more."
 
 FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     name="failback",
@@ -35,10 +37,10 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
         "since.\n\nBoth clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, "
         "2 bad input.",
         "run": "Fail back to the source: what was written on the target since returns by the reverse flow, groups "
-        "are moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where "
+        "are moved back, the flow is unfrozen. Killed and run again, it does what is left. Without --yes it shows where "
         "records would begin to return.\n\nThe step *rescue* copies records that are not replicated to "
         "<remote topic>.rescued.<date> on the target, with headers of their origin. The step *return* lets records "
-        "return while applications run; switch in another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
+        "return while applications run; cut over in another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
     },
     order=FailbackOrder,
     opens=opens_pair,
@@ -63,22 +65,22 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
             "drain",
             "draining what returns",
             later("failback.steps:drain_step"),
-            Asking("Switch back", worded(SWITCH), later("failback.shown:left_to_return")),
+            Asking("Cut over", worded(CUT_OVER), later("failback.shown:left_to_return")),
         ),
-        Step("close", "closing the return", later("failback.steps:close_step")),
+        Step("end_return", "ending the return", later("failback.steps:end_step")),
         Step(
             "move_groups", "moving consumer groups", later("failback.steps:move_step"), leaves=later("moving:are_left")
         ),
-        Step("open", "opening the flow again", later("failback.steps:open_step")),
+        Step("unfreeze", "unfreezing the flow", later("failback.steps:unfreeze_step")),
     ),
-    reported=("move_groups", "open"),
+    reported=("move_groups", "unfreeze"),
     outcome=later("failback.shown:ended"),
     undo=Undo(
         help="End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and "
-        "the flow stays closed. Possible while no group has consumed further there. Exit status: 0 it is, or can be, undone, 1 "
+        "the flow stays frozen. Possible while no group has consumed further there. Exit status: 0 it is, or can be, undone, 1 "
         "it can't, 2 bad input.",
         yes="End the failback",
-        text="**Approve**: nothing of these topics returns any more, and they stay closed.",
+        text="**Approve**: nothing of these topics returns any more, and they stay frozen.",
         look=later("failback.undo:look"),
         do=later("failback.undo:undo"),
     ),

@@ -13,7 +13,7 @@ from airmirror.runbooks.failback.divergence import Divergence, Written
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.outcome import FailbackOutcome, outcome_of
 from airmirror.runbooks.failback.pair import Pair
-from airmirror.runbooks.failback.plan import CLOSED, FailbackPlan, failback_plan
+from airmirror.runbooks.failback.plan import FROZEN, FailbackPlan, failback_plan
 from airmirror.runbooks.failback.rescue import to_rescue
 from airmirror.runbooks.failback.steps import look
 from airmirror.runbooks.runbook import Progress, Ran
@@ -92,7 +92,7 @@ def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Docum
 
 
 def left_to_return(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
-    """The document of what has not returned by now, before applications switch."""
+    """The document of what has not returned by now, before applications are cut over."""
     names = pair.returning(order.topics)
     rows = [{"left": each} for each in (undrained(pair.reverse, names) if names else ())]
     return Document(
@@ -134,7 +134,7 @@ def shown_outcome(done: FailbackOutcome) -> Document:
             "from": each.remote_topic,
             "records": each.records,
             "left_on_the_source": each.behind,
-            "resumes_at": each.goes_on,
+            "resumes_at": each.resumes_at,
         }
         for each in done.returned
     ]
@@ -170,7 +170,7 @@ def shown_outcome(done: FailbackOutcome) -> Document:
         numbers={"records returned": sum(each.records for each in done.returned)}
         | _numbers(done.plan)
         | {"milliseconds": round(done.seconds * 1000)},
-        findings=[each for each in done.plan.findings if each.what != CLOSED],  # it is open again
+        findings=[each for each in done.plan.findings if each.what != FROZEN],  # it is unfrozen
         sections=[*sections, *_sections(done.plan, brief=False)],
         by=done.order.by,
         reason=done.order.reason,
@@ -188,7 +188,7 @@ def headline(done: FailbackOutcome) -> str:
         f"{done.plan.flow} failed back in {done.seconds:.0f} s: "
         f"{sum(each.records for each in done.returned):,} records returned to {counted(len(done.returned), 'partition')}, "
         f"{len(done.moves):,} positions of groups are moved, {len(done.left):,} are left{stay}. "
-        f"{', '.join(done.order.topics) + ':' if done.order.topics else 'The flow is'} open again."
+        f"{', '.join(done.order.topics) + ':' if done.order.topics else 'The flow is'} unfrozen."
     )
 
 
@@ -213,7 +213,7 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
         {
             "topic": each.topic,
             "partition": each.partition,
-            "replicated": each.crossed_end,
+            "replicated": each.replicated_end,
             "source_has": None if each.kept_end < 0 else each.kept_end,
             "not_replicated": each.never.records,
             "rescued": each.rescued,
@@ -228,13 +228,15 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
         for each in plan.partitions
     ]
     columns = ("topic", "partition", "replicated", "source_has", "not_replicated", "rescued", "since")
-    closure = [] if plan.closure is None else [asdict(plan.closure)]
+    freeze = [] if plan.freeze is None else [asdict(plan.freeze)]
     return [
         Section("partitions", partitions, "Partitions", brief=columns if brief else (), empty="nothing was replicated"),
         *_runs("not_replicated", "Not replicated", NEVER, plan.partitions, lambda each: each.never, brief=brief),
-        *_runs("waits", "Copied when the flow is open", WAITS, plan.partitions, lambda each: each.waits, brief=brief),
+        *_runs(
+            "waits", "Copied when the flow is unfrozen", WAITS, plan.partitions, lambda each: each.waits, brief=brief
+        ),
         *_runs("since", "Written on the target since", SINCE, plan.partitions, lambda each: each.since, brief=brief),
-        Section("closure", closure, "Closed"),
+        Section("freeze", freeze, "Frozen"),
         differences(plan.drift),
     ]
 

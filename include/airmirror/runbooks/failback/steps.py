@@ -2,8 +2,8 @@
 
 Each reads both clusters again and does what is left: killed at any point and run again, nothing is done twice. What was
 written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
-verified, the return is closed, groups are moved to their exact positions on the source, and the flow that was failed over is
-open again.
+verified, the return is ended, groups are moved to their exact positions on the source, and the flow that was failed over is
+unfrozen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
-from airmirror.flows.closing import overtaking, owners_now
+from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason, Translated
@@ -23,10 +23,10 @@ from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import differing
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, claim_name
-from airmirror.runbooks.failback.reopening import open_again
-from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, close_return, is_over, look_ahead
-from airmirror.runbooks.moving import SegmentWriter, check_still, move_groups, not_exact
+from airmirror.runbooks.failback.pair import Pair, lease_name
+from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, end_return, is_over, look_ahead
+from airmirror.runbooks.failback.unfreezing import unfreeze_after_return
+from airmirror.runbooks.moving import MappingWriter, check_still, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
@@ -49,25 +49,25 @@ class GroupsNotBack(RunbookError):
 
 
 def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:
-    """Return whether nothing is closed of what an order for ``topics`` names; none: for the whole flow."""
+    """Return whether nothing is frozen of what an order for ``topics`` names; none: for the whole flow."""
     owners = owners_now(pair.forward)
-    return not any(owners.why_closed(topic) for topic in named(owners, topics))
+    return not any(owners.why_frozen(topic) for topic in named(owners, topics))
 
 
 def nothing_left(pair: Pair, order: FailbackOrder) -> str:
     """Return that there is nothing to fail back, in words, and what only orders that name it do; "": there is something.
 
-    Raises NoWayBack.
+    Raises NoReverseFlow.
     """
     topics, _ = order.topics, pair.reverse
     if not is_done(pair, topics):
         return ""
-    flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).closed)
-    said = f"{', '.join(sorted(topics)) or flow} is open, and nothing returns: there is nothing to fail back"
+    flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).frozen)
+    said = f"{', '.join(sorted(topics)) or flow} is not frozen, and nothing returns: there is nothing to fail back"
     run = command(
         "failback", "run", *(word for each in apart for word in ("--topic", each)), "--reason", "…", flow=flow
     )
-    return f"{said}; closed by name: {', '.join(apart)}: {run}" if apart else said
+    return f"{said}; frozen by name: {', '.join(apart)}: {run}" if apart else said
 
 
 def return_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
@@ -93,8 +93,8 @@ def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Res
 
 
 def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
-    """Nobody writes to the remote topics, all of them has returned and is verified, groups are exact. Of a return that is
-    closed nothing is asked.
+    """Nobody writes to the remote topics, all of them has returned and is verified, groups are exact. Of a return that has
+    ended nothing is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
     """
@@ -111,24 +111,24 @@ def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
         raise GroupsNotBack(reverse.flow.name, tuple(wrong))
 
 
-def close_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
+def end_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
     """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
     if names := pair.returning(order.topics):
-        close_return(pair, names, order, progress.phase)
+        end_return(pair, names, order, progress.phase)
 
 
 def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups to their positions on the source; what became of each. A window of the flow back that copies other topics is
+    """Move groups to their positions on the source; what became of each. A window of the reverse flow that copies other topics is
     ended. Raises ReturnNotDrained, GroupsActive, GroupsNotBack, GroupsReadOn, FlowBusy."""
     names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
     returned = owners_now(pair.forward).returning((Owner.RETURNED,))
-    if not_over := sorted(names.keys() - returned.keys()):  # groups are moved after the step close
+    if not_over := sorted(names.keys() - returned.keys()):  # groups are moved after the step end_return
         raise ReturnNotDrained(pair.forward.flow.name, tuple(f"{name} still returns" for name in not_over))
     rows = _positions(pair, names)
-    with overtaking(reverse, claim_name(), progress.phase) as granted:
-        done = move_groups(SegmentWriter.of(granted), rows)
+    with overtaking(reverse, lease_name(), progress.phase) as granted:
+        done = move_groups(MappingWriter.of(granted), rows)
         check_still(reverse.flow, rows, _positions(pair, names))
         there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
     wrong = [
@@ -148,10 +148,10 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
     return done
 
 
-def open_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
-    """The flow that was failed over is open again, after what returned; nothing returns any more. What was accounted for.
+def unfreeze_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
+    """The flow that was failed over is unfrozen, after what returned; nothing returns any more. What was accounted for.
 
-    Raises GroupsNotBack, and what ``open_again`` does.
+    Raises GroupsNotBack, and what ``unfreeze_after_return`` does.
     """
     names = pair.returning(order.topics)
 
@@ -159,16 +159,16 @@ def open_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
         if behind := [] if order.inexact else _behind(pair, names):
             raise GroupsNotBack(pair.reverse.flow.name, tuple(behind))
 
-    return open_again(pair, names, order, stand_back, progress.phase) if names else []
+    return unfreeze_after_return(pair, names, order, stand_back, progress.phase) if names else []
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
-    """Return whether nothing is left to begin: all of it is open again, or has returned."""
+    """Return whether nothing is left to begin: all of it is unfrozen, or has returned."""
     return is_done(pair, topics) or is_over(pair, pair.returning(topics))
 
 
 def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:
-    """The groups that read what returns, and where each would go on. Raises OffsetsHeld."""
+    """The groups that read what returns, and where each would resume. Raises OffsetsHeld."""
     reverse = pair.now().reverse
     with Mirror.open(reverse.flow, reverse.ledger, "failback") as mirror:
         mirror.refresh()

@@ -1,8 +1,8 @@
-"""Undoing a failback while it is possible: nothing returns any more, groups stand where they stood, and the flow stays closed.
+"""Undoing a failback while it is possible: nothing returns any more, groups stand where they stood, and the flow stays frozen.
 
-It is possible until the flow is open again, as long as no group that was moved has gone on over there. What has returned by then
-stays on the source; the account of it, which is that of the flow in the opposite direction, too: another failback goes on after
-it, a rescue leaves it out, and the flow is not opened over it (flows.opening). So it can be planned again.
+It is possible until the flow is unfrozen, as long as no group that was moved has gone further over there. What has returned by
+then stays on the source; the account of it, which is that of the reverse flow, too: another failback resumes after it, a rescue
+leaves it out, and the flow is not unfrozen over it (flows.resuming). So it can be planned again.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
-from airmirror.flows.closing import commit_change, overtaking
+from airmirror.flows.freezing import commit_change, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import CLAIMS, Pair, claim_name
-from airmirror.runbooks.failback.reopening import write_forgotten
-from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.runbooks.failback.pair import LEASES, Pair, lease_name
+from airmirror.runbooks.failback.unfreezing import write_forgotten
+from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import put_back_section, shown_undo
-from airmirror.windows.fence import GrantedClaim
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Journal
 from airmirror.wire.owners import Change
 
@@ -45,27 +45,27 @@ def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
 
 
 def look(pair: Pair, order: FailbackOrder) -> Document:
-    """The document of what an undo would do now. Raises NoWayBack."""
+    """The document of what an undo would do now. Raises NoReverseFlow."""
     return _shown(undo_plan(pair, order.topics), done=False)
 
 
 def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Document:
-    """End the return of the order's topics, none: for the whole flow, under the claims of both flows; done again, it does what is
+    """End the return of the order's topics, none: for the whole flow, under the leases of both flows; done again, it does what is
     left. Raises DecisionIncomplete, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(pair.flow.name, order.reason, order.by)
     with (
-        overtaking(pair.forward, claim_name(), progress.phase) as closed,
-        overtaking(pair.reverse, claim_name(), progress.phase) as granted,
+        overtaking(pair.forward, lease_name(), progress.phase) as frozen,
+        overtaking(pair.reverse, lease_name(), progress.phase) as granted,
     ):
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
             finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow)
             raise CannotUndo(found.flow, found.reasons, "failback", f"finish it: {finish}")
         progress.phase(f"putting {len(found.groups)} positions of groups back")
-        closed.check()  # a failback may have claimed both flows, and be about to finish
-        put_back(SegmentWriter.of(granted), found.groups)
-        give_up(closed, granted, found.topics, order.topics, by=order.by, reason=order.reason)
+        frozen.check()  # a failback may have leased both flows, and be about to finish
+        put_back(MappingWriter.of(granted), found.groups)
+        give_up(frozen, granted, found.topics, order.topics, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
     return _shown(found, done=True)
 
@@ -80,28 +80,29 @@ def _shown(found: UndoneReturn, *, done: bool) -> Document:
 
 
 def give_up(
-    closed: GrantedClaim,
-    granted: GrantedClaim,
+    frozen: GrantedLease,
+    granted: GrantedLease,
     names: Mapping[str, str],
     topics: Collection[str],
     *,
     by: str,
     reason: str,
 ) -> None:
-    """Nothing of these remote topics returns any more, under the claims of both flows; done again, nothing is written.
+    """Nothing of these remote topics returns any more, under the leases of both flows; done again, nothing is written.
 
-    While the flow back's claim holds after the end is written, no window of it has looked before: only then may they be opened.
+    While the reverse flow's lease holds after the end is written, no window of it has looked before: only then may they be
+    unfrozen.
     """
     which = set(names.values())
-    commit_change(closed, Change.END, topics, which=which, reason=reason, by=by)
+    commit_change(frozen, Change.END, topics, which=which, reason=reason, by=by)
     granted.check()
     write_forgotten(granted, names, by=by, reason=reason)
-    commit_change(closed, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
+    commit_change(frozen, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
 
 
 def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
     names = pair.returning(topics)
     into = set(names.values())
-    groups = to_put_back(journal, lambda move: move.window.startswith(CLAIMS) and move.topic in into)
+    groups = to_put_back(journal, lambda move: move.window.startswith(LEASES) and move.topic in into)
     reasons = [each.why_not for each in groups if each.why_not]
     return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))

@@ -1,6 +1,6 @@
 """Judgement of what is committed, from the target alone: the source may be gone for ever (invariant F).
 
-Every segment record that no gate has judged is read back and compared with its digest, in order, up to the first that differs.
+Every mapping record that no gate has judged is read back and compared with its digest, in order, up to the first that differs.
 What differs can't be compared with the source: it stays unverified, and groups stay before it.
 """
 
@@ -19,10 +19,10 @@ from airmirror.ledger.state import State
 from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
-from airmirror.windows.fence import GrantedClaim, claimed
+from airmirror.windows.fence import GrantedLease, leased
 from airmirror.windows.judging import ENGINE_ALONE
 from airmirror.windows.mirror import Journal
-from airmirror.wire.segments import SegmentRecord, Verified
+from airmirror.wire.mappings import MappingRecord, Verified
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class NotJudged:
 def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
     """Write the verified offset of all that is as its digest says; what is not. Done again, it judges what is left.
 
-    Under a claim of the name ``window``; a flow that is closed is judged too. Raises FlowBusy, SlotFenced, or the target's error.
+    Under a lease of the name ``window``; a flow that is frozen is judged too. Raises FlowBusy, SlotFenced, or the target's error.
     """
     with (
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
-        claimed(journal, window, slots=0, closed_too=True) as granted,
+        leased(journal, window, slots=0, frozen_too=True) as granted,
     ):
         marks, left = judged(journal, journal.catch_up(), window)
         _write(granted, [(mark.encode_key(), mark.encode_value()) for mark in marks])
@@ -60,43 +60,43 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
     compacted = _compacted(journal, unverified)
     marks, left = list[Verified](), list[NotJudged]()
     for key, group in groupby(unverified, key=lambda record: record.key):
-        segments, before, hold = list(group), state.verified.get(key), state.holds.get(key)
-        if before and before.source_topic_id != segments[-1].source_topic_id:
+        mappings, before, hold = list(group), state.verified.get(key), state.holds.get(key)
+        if before and before.source_topic_id != mappings[-1].source_topic_id:
             before = None
         reason = f"held by {hold.by}: {hold.reason}" if hold else ""
         passed = 0
         if not hold:
             start = before.offset + 1 if before else None
-            passed, reason = _passed(journal.target, journal.flow.source.alias, segments, start, compacted[key.topic])
+            passed, reason = _passed(journal.target, journal.flow.source.alias, mappings, start, compacted[key.topic])
         if passed:
-            marks.append(_mark(segments[:passed], before, window, seen))
-        if passed < len(segments):
-            rest = segments[passed:]
+            marks.append(_mark(mappings[:passed], before, window, seen))
+        if passed < len(mappings):
+            rest = mappings[passed:]
             left.append(NotJudged(key.topic, key.partition, rest[0].source_start, rest[-1].source_end - 1, reason))
     return marks, left
 
 
 def _passed(
-    target: Routes, alias: str, segments: Sequence[SegmentRecord], start: int | None, compacted: bool
+    target: Routes, alias: str, mappings: Sequence[MappingRecord], start: int | None, compacted: bool
 ) -> tuple[int, str]:
-    """The number of segment records from the first on that are on the target as they were copied; what is wrong with the next."""
-    target.refresh_existing({segment.remote_topic for segment in segments})
-    for number, segment in enumerate(segments):
+    """The number of mapping records from the first on that are on the target as they were copied; what is wrong with the next."""
+    target.refresh_existing({mapping.remote_topic for mapping in mappings})
+    for number, mapping in enumerate(mappings):
         try:
-            error = account_error(alias, [segment], compacted, start)
-            if error is None and not look_at_target(target, segment).equal:
-                span = f"{segment.remote_topic}-{segment.partition} offsets {segment.target_start} to {segment.target_end - 1}"
+            error = account_error(alias, [mapping], compacted, start)
+            if error is None and not look_at_target(target, mapping).equal:
+                span = f"{mapping.remote_topic}-{mapping.partition} offsets {mapping.target_start} to {mapping.target_end - 1}"
                 return number, f"{span} are not as they were copied, and the source can't be asked"
         except AirmirrorError as unread:
             error = unread
         if error is not None:
             return number, str(error)
-        start = segment.source_end
-    return len(segments), ""
+        start = mapping.source_end
+    return len(mappings), ""
 
 
-def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str, seen: int) -> Verified:
-    last, copied = passed[-1], [segment for segment in passed if segment.copied]
+def _mark(passed: Sequence[MappingRecord], before: Verified | None, window: str, seen: int) -> Verified:
+    last, copied = passed[-1], [mapping for mapping in passed if mapping.copied]
     end = copied[-1].target_end if copied else before.target_end if before else last.target_end
     return Verified(
         topic=last.topic,
@@ -110,7 +110,7 @@ def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str,
     )
 
 
-def _compacted(journal: Journal, records: Sequence[SegmentRecord]) -> dict[str, bool]:
+def _compacted(journal: Journal, records: Sequence[MappingRecord]) -> dict[str, bool]:
     """Return whether holes are allowed, by source topic: by the flow's word, or because its remote topic is compacted."""
     remote = {record.topic: record.remote_topic for record in records}
     journal.target.refresh_existing(remote.values())
@@ -121,7 +121,7 @@ def _compacted(journal: Journal, records: Sequence[SegmentRecord]) -> dict[str, 
     }
 
 
-def _write(granted: GrantedClaim, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+def _write(granted: GrantedLease, records: Sequence[tuple[bytes, bytes | None]]) -> None:
     if records:
         granted.check()
         granted.appender.append(list(records))

@@ -31,14 +31,14 @@ def findings(
     drift: Sequence[Drift] | None,
     refused: Sequence[str],
     applications: Sequence[str],
-    has_way_back: bool,
+    has_reverse: bool,
     now_ms: int,
 ) -> list[Finding]:
     """Every rule, in the order in which a person would ask."""
     return [
         _source(source_error),
         _replicated(flow, partitions),
-        _crossed(flow, partitions, source_error),
+        _left_on_source(flow, partitions, source_error),
         _verified(flow, partitions),
         _held(flow, partitions),
         _on_target(flow, partitions),
@@ -47,7 +47,7 @@ def findings(
         _names(groups),
         *_streams(applications, partitions),
         drift_finding(flow, drift, refused),
-        way_back_finding(flow, has_way_back),
+        reverse_finding(flow, has_reverse),
     ]
 
 
@@ -67,7 +67,7 @@ def _replicated(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     return Finding("stop", what, "nothing yet: there is nothing to fail over to", command("run-window", flow=flow))
 
 
-def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
+def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
     what = "everything is replicated"
     unknown = [point.name for point in partitions if point.missing is None]
     behind = [point for point in partitions if point.missing]
@@ -219,10 +219,10 @@ def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[st
     return Finding("ok", what, f"no difference but what stays on purpose: {named(names)}" if names else "no difference")
 
 
-def way_back_finding(flow: str, has_way_back: bool) -> Finding:
-    """The flow in the other direction, enabled or not."""
+def reverse_finding(flow: str, has_reverse: bool) -> Finding:
+    """The reverse flow, enabled or not."""
     what, back = "there is a reverse flow", "->".join(reversed(flow.split("->")))
-    if has_way_back:
+    if has_reverse:
         return Finding("ok", what, f"{back} is enabled")
     source, target = back.split("->")
     return Finding("warn", what, f"{back} is not enabled", f"set `{source}->{target}.enabled = true` before the day")

@@ -1,4 +1,4 @@
-"""The consumer groups after a failover: where each would go on, and what it would read again."""
+"""The consumer groups after a failover: where each would resume, and what it would read again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airmirror.windows.mirror import Journal, Mirror
 class GroupPoint:
     """A group in one partition. Positions are the next offsets to read; ``seen_ms``: when ``position`` was read.
 
-    ``translation`` is where it goes on in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),
+    ``translation`` is where it resumes in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),
     ``again`` how many offsets it reads again, ``reason`` why there is no translation. ``on_target`` is where it stands there
     now, and ``state`` what it is there now, in Kafka's words; empty: the target does not know it. ``other_name``: it has
     read on the target what has the topic's name on the source, and is not the flow's copy.
@@ -126,7 +126,7 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Commit
         return
     load_written(journal.target, topic, ledger, ledger.load_checkpoints)
     chosen = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
-    topics = {last.remote_topic: last.topic for last in ledger.last_segments().values()}
+    topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
     written = ledger.checkpoint_times()
     for (group, remote, partition), each in ledger.checkpoints().items():
         if remote in topics and chosen.matches(group):

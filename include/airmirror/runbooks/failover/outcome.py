@@ -1,4 +1,4 @@
-"""The outcome of a failover that was carried out: what is not known to have crossed, what is not proven, who was left."""
+"""The outcome of a failover that was carried out: what is not known to have been replicated, what is not proven, who was left."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from airmirror.ledger.recovery import complete_ms
 from airmirror.ledger.state import State
 from airmirror.offsets.replicated import Extent
 from airmirror.partitions import TopicPartition
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PartitionPoint:
 def points(
     state: State,
     *,
-    unverified: list[SegmentRecord],
+    unverified: list[MappingRecord],
     shown: Mapping[TopicPartition, PartitionMetrics],
     seen_ms: int | None,
     live: Mapping[TopicPartition, Extent] | None,
@@ -70,7 +70,7 @@ def points(
     keys = {TopicPartition(*key) for key in state.known} | _never_replicated(state, shown, live, new)
     found = []
     for key in sorted(keys):
-        last, row, here = state.segments.get(key), shown.get(key), (live or {}).get(key)
+        last, row, here = state.mappings.get(key), shown.get(key), (live or {}).get(key)
         began = here.start if here else max(0, row.high_watermark - row.lag_records) if row else 0
         committed = state.positions.get(key, began)
         verified_end = first_unverified.get(key, committed)

@@ -74,11 +74,11 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     now_ms, opened = int(time.time() * 1000), caught_up(opened, soon=True)
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
-    topics = None if source_error else plan_topics(opened, closed_too=True)
+    topics = None if source_error else plan_topics(opened, frozen_too=True)
     state, (shown, _) = ledger.state(), ledger.last_seen()
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
-        remote = {(last.remote_topic, last.partition) for last in state.segments.values()}
+        remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
         there = extents(mirror.target, (TopicPartition(*each) for each in remote))
         live = None if topics is None else _live(mirror.source, topics, state.known)
         partitions = points(
@@ -105,7 +105,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         drift=drift,
         refused=[str(each) for each in topics.refused] if topics else [],
         applications=flow.settings.streams_applications,
-        has_way_back=opened.configuration.has_way_back(flow),
+        has_reverse=opened.configuration.has_reverse(flow),
         now_ms=now_ms,
     )
     return FailoverPlan(

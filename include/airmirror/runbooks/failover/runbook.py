@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def _asks(flow: Flow, order: FailoverOrder) -> str:
     if order.way == "planned":
-        return "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
-    return "**Approve to close the flow** and to move groups to what the target alone can prove."
+        return "**Approve, then stop the source's producers and consumers**; nothing is frozen before all is verified."
+    return "**Approve to freeze the flow** and to move groups to what the target alone can prove."
 
 
 FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
@@ -25,7 +25,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     helps={
         "plan": "Show what a failover would mean now: what is replicated, where groups resume, what is missing. Also while the "
         "source is gone.\n\nNothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.",
-        "run": "Fail over to the target: the flow is closed, so that no window writes there any more, and groups are moved. "
+        "run": "Fail over to the target: the flow is frozen, so that no window writes there any more, and groups are moved. "
         "Killed and run again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 "
         "something is, 2 bad input.",
         "rehearse": "Rehearse a failover while everything runs: each group's next record is read on both sides, the newest "
@@ -38,7 +38,7 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     look=later("failover.shown:planned"),
     steps=(
         Step("drain", "draining the source", later("failover.steps:drain_step"), Asking("Fail over", _asks)),
-        Step("close", "closing the flow", later("failover.steps:close_step")),
+        Step("freeze", "freezing the flow", later("failover.steps:freeze_step")),
         Step("judge", "judging what is committed", later("failover.steps:judge_step"), leaves=bool),
         Step(
             "move_groups", "moving consumer groups", later("failover.steps:move_step"), leaves=later("moving:are_left")
@@ -47,9 +47,9 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
     reported=("judge", "move_groups"),
     outcome=later("failover.shown:ended"),
     undo=Undo(
-        help="Put groups back where they were before a failover, and open the flow, unless applications have worked there since.",
+        help="Put groups back where they were before a failover, and unfreeze the flow, unless applications worked there since.",
         yes="Take it back",
-        text="**Approve** to open the flow; groups go back as follows.",
+        text="**Approve** to unfreeze the flow; groups go back as follows.",
         look=later("failover.undo:look"),
         do=later("failover.undo:undo"),
     ),

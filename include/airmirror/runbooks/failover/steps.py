@@ -1,7 +1,7 @@
 """The steps of a failover.
 
 Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
-source is quiet, drained and verified to its end before the flow is closed. *Disaster*: the flow is closed first, and what is
+source is quiet, drained and verified to its end before the flow is frozen. *Disaster*: the flow is frozen first, and what is
 committed is judged from the target alone.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.closing import close, owners_now
+from airmirror.flows.freezing import freeze, owners_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
@@ -23,9 +23,9 @@ from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.moving import SegmentWriter, check_still, move_groups, not_exact
+from airmirror.runbooks.moving import MappingWriter, check_still, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal, Mirror
 
 
@@ -57,41 +57,41 @@ class SourceGone(AirmirrorError):
 
 @dataclass(eq=False)
 class GroupsNotExact(RunbookError):
-    """Groups that would not resume at the very next record. Nothing was closed."""
+    """Groups that would not resume at the very next record. Nothing was frozen."""
 
     @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"groups would not resume at the very next record, so that nothing was closed; {shown} shows them; leave them out "
+            f"groups would not resume at the very next record, so that nothing was frozen; {shown} shows them; leave them out "
             "with groups.exclude, or add --inexact"
         )
 
 
 @dataclass(eq=False)
-class CloseFirst(AirmirrorError):
-    """A step of a failover that comes after the closure, of a flow that is open, so that its windows still write."""
+class FreezeFirst(AirmirrorError):
+    """A step of a failover that comes after the freeze, of a flow that is not frozen, so that its windows still write."""
 
     flow: str
     way: str
 
     def __str__(self) -> str:
-        close = command(
-            "failover", "run", "--way", self.way, "--step", "close", "--reason", "…", "--yes", flow=self.flow
+        freeze = command(
+            "failover", "run", "--way", self.way, "--step", "freeze", "--reason", "…", "--yes", flow=self.flow
         )
-        return f"flow {self.flow!r} is open; take the step close before this one: {close}"
+        return f"flow {self.flow!r} is not frozen; take the step freeze before this one: {freeze}"
 
 
 @dataclass(eq=False)
-class WrittenWhileClosing(RunbookError):
-    """Records of the source that a planned failover has not replicated: written while the flow was closed, or since."""
+class WrittenWhileFreezing(RunbookError):
+    """Records of the source that a planned failover has not replicated: written while the flow was frozen, or since."""
 
     @property
     def what(self) -> str:
         undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
         words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
         return (
-            "it is closed, and its source was written to while it was closed or since: stop who writes there, undo it, and do "
+            "it is frozen, and its source was written to while it was frozen or since: stop who writes there, undo it, and do "
             f"this again: {undo}; or leave them there, and fail over: {command(*words, flow=self.flow)}"
         )
 
@@ -106,7 +106,7 @@ def check_way(opened: Opened, order: FailoverOrder) -> None:
 
 
 def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
-    """The source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
+    """The source is quiet, all of it is verified, groups are exact. Of a flow that is frozen only the first is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
     """
@@ -116,9 +116,9 @@ def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
         _check_exact(opened, order)
 
 
-def close_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
-    """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
-    WrittenWhileClosing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
+def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
+    """Freeze the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
+    WrittenWhileFreezing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
     """
 
     def drained() -> None:
@@ -127,15 +127,15 @@ def close_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
     is_planned = order.way == "planned"
     check = drained if is_planned and owners_now(opened).whole is None else lambda: None
-    close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=progress.phase)
-    if is_planned and (left := undrained(opened)):  # come between the last look and the closure, or since
-        raise WrittenWhileClosing(opened.flow.name, tuple(left))
-    progress.line(f"flow {opened.flow.name} is closed: no window writes to its remote topics any more")
+    freeze(opened, (), reason=order.reason, by=order.by, window=_window("freeze"), last=check, tell=progress.phase)
+    if is_planned and (left := undrained(opened)):  # come between the last look and the freeze, or since
+        raise WrittenWhileFreezing(opened.flow.name, tuple(left))
+    progress.line(f"flow {opened.flow.name} is frozen: no window writes to its remote topics any more")
 
 
 def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[NotJudged]:
-    """Judge what is committed from the target alone; what is not proven. Raises CloseFirst."""
-    _check_closed(opened, order)
+    """Judge what is committed from the target alone; what is not proven. Raises FreezeFirst."""
+    _check_frozen(opened, order)
     left = judge_alone(opened, _window("judge"))
     for each in left:
         progress.line(f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}")
@@ -143,19 +143,19 @@ def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises CloseFirst, GroupsActive, GroupsNotRead, GroupsReadOn, OffsetsHeld,
+    """Move groups; what became of each position. Raises FreezeFirst, GroupsActive, GroupsNotRead, GroupsReadOn, OffsetsHeld,
     FlowBusy, FenceStuck."""
-    _check_closed(opened, order)
+    _check_frozen(opened, order)
     catch_up_ledger(opened)
     rows = positions(opened, order)
     with (
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
-        claimed(journal, _window("groups"), slots=1, closed_too=True) as granted,
+        leased(journal, _window("groups"), slots=1, frozen_too=True) as granted,
     ):
         fence_around(granted, 1)  # an undo may be about to open the flow
         journal.catch_up()
-        _check_closed(opened, order)
-        done = move_groups(SegmentWriter.of(granted), rows)
+        _check_frozen(opened, order)
+        done = move_groups(MappingWriter.of(granted), rows)
         if order.way == "planned":
             check_still(opened.flow, rows, positions(opened, order))
     for each in done:
@@ -180,9 +180,9 @@ def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition
     return held_back(journal, ours)
 
 
-def _check_closed(opened: Opened, order: FailoverOrder) -> None:
+def _check_frozen(opened: Opened, order: FailoverOrder) -> None:
     if owners_now(opened).whole is None:
-        raise CloseFirst(opened.flow.name, order.way)
+        raise FreezeFirst(opened.flow.name, order.way)
 
 
 def _check_exact(opened: Opened, order: FailoverOrder) -> None:

@@ -1,7 +1,7 @@
-"""Undoing a failover while it is possible: groups stand where they stood before, and the flow is open again.
+"""Undoing a failover while it is possible: groups stand where they stood before, and the flow is unfrozen.
 
-It is possible as long as nobody has gone on over there: no group that was moved has moved on, and nobody has written to a
-remote topic. Else records would be read twice, or lie between those that windows copy.
+It is possible as long as no application has gone further over there: no group that was moved has moved on, and nobody has written
+to a remote topic. Else records would be read twice, or lie between those that windows copy.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import uuid
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
-from airmirror.flows.closing import check_nothing_returns, commit_change, overtaking, owners_now
+from airmirror.flows.freezing import check_nothing_returns, commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
-from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.resuming import resume_after_rescues
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.moving import PutBack, SegmentWriter, put_back, to_put_back
+from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
@@ -29,19 +29,19 @@ OURS = "failover-"  # the windows of a failover's steps: others move groups too
 
 @dataclass(frozen=True)
 class UndoneFailover:
-    """An undo that would be done, or was: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
+    """An undo that would be done, or was: groups put back, and whether the flow is unfrozen; ``reasons`` why it can't."""
 
     flow: str
     groups: tuple[PutBack, ...]
-    is_closed: bool
+    is_frozen: bool
     reasons: tuple[str, ...]
 
 
 def undo_plan(opened: Opened) -> UndoneFailover:
     """Return what an undo would do now. Only the target is asked; nothing is written but the ledger."""
-    is_closed = owners_now(opened).whole is not None
+    is_frozen = owners_now(opened).whole is not None
     with Journal.open(opened.flow, opened.ledger, "failover") as journal:
-        return _look(opened, journal, is_closed)
+        return _look(opened, journal, is_frozen)
 
 
 def look(opened: Opened, order: FailoverOrder) -> Document:
@@ -50,7 +50,7 @@ def look(opened: Opened, order: FailoverOrder) -> Document:
 
 
 def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> Document:
-    """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
+    """Put groups back and unfreeze the flow, under one lease; done again, it does what is left. Raises CannotUndo,
     DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, FlowBusy, or the target's error.
     """
     reason, by, tell = order.reason, order.by, progress.phase
@@ -60,30 +60,30 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
         check_nothing_returns(opened)  # a return may have begun since
         found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:
-            opening = command("flow", "open", "--reason", "…", "--yes", flow=found.flow)
-            way_out = f"{opening} opens the flow alone, and leaves groups where they are"
+            unfreezing = command("flow", "unfreeze", "--reason", "…", "--yes", flow=found.flow)
+            way_out = f"{unfreezing} unfreezes the flow alone, and leaves groups where they are"
             raise CannotUndo(found.flow, found.reasons, "failover", way_out)
         tell(f"putting {len(found.groups)} positions of groups back")
-        put_back(SegmentWriter.of(granted), found.groups)
-        if found.is_closed:
-            go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
-            commit_change(granted, Change.OPEN, (), reason=reason, by=by)
+        put_back(MappingWriter.of(granted), found.groups)
+        if found.is_frozen:
+            resume_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
+            commit_change(granted, Change.UNFREEZE, (), reason=reason, by=by)
     catch_up_ledger(opened)
     return _shown(found, done=True)
 
 
 def _shown(found: UndoneFailover, *, done: bool) -> Document:
-    state = "is open" if done else "would be opened" if found.is_closed else "is open already"
-    opens = [{"flow": found.flow}] if found.is_closed else []
+    state = "is unfrozen" if done else "would be unfrozen" if found.is_frozen else "is not frozen"
+    unfreezes = [{"flow": found.flow}] if found.is_frozen else []
     headline = f"{found.flow} {state}; {counted(len(found.groups), 'position')} of groups {'went' if done else 'would go'} back."
-    sections = [Section("opens", opens, "Opened"), put_back_section(found.groups)]
+    sections = [Section("unfreezes", unfreezes, "Unfrozen"), put_back_section(found.groups)]
     return shown_undo("failover", found.flow, headline, found.reasons, sections)
 
 
-def _look(opened: Opened, journal: Journal, is_closed: bool) -> UndoneFailover:
+def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
     groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
     reasons = [each.why_not for each in groups if each.why_not]
     if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
-        last, apart = journal.index.last_segments().values(), journal.index.owners().is_apart
+        last, apart = journal.index.last_mappings().values(), journal.index.owners().is_apart
         reasons += written_since(journal, {each.remote_topic for each in last if not apart(each.topic)})
-    return UndoneFailover(opened.flow.name, tuple(groups), is_closed, tuple(reasons))
+    return UndoneFailover(opened.flow.name, tuple(groups), is_frozen, tuple(reasons))

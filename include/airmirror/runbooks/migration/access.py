@@ -1,7 +1,7 @@
 """The rights and quotas of a move group's clients on the target: what lacks there, and copied with ``sync.topic.acls.mode``.
 
 ACLs of its topics (WRITE and prefixed ones too, under the topics' names there), of its groups, of the transactional ids of those
-who may write, and quotas of these users. None is deleted or changed. A fence stays where it is.
+who may write, and quotas of these users. None is deleted or changed. A block stays where it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.runbooks.migration.chosen import Move, session
 from airmirror.runbooks.migration.moving import covers, principals_of
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.switches import Fence
+from airmirror.wire.moves import ProducerBlock
 
 MIGRATE = "migrate"
 USER = "User:"
@@ -26,7 +26,7 @@ OWN_IDS = "airmirror."  # of Airmirror's producers
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingRights:
     """ACLs and quotas that the target lacks, quotas that differ there, and why something is not known. ``left``: ACLs of ids of
     others too, which are not copied."""
 
@@ -47,19 +47,19 @@ class Lacking:
         ]
 
 
-def lacking(mirror: Mirror, move: Move) -> Lacking:
+def lacking(mirror: Mirror, move: Move) -> MissingRights:
     """Look at both clusters; the ledger must have caught up. Nothing is written."""
     try:
         here, there = acl_bindings(mirror.source) or [], acl_bindings(mirror.target)
         quotas, theirs = client_quotas(mirror.source), client_quotas(mirror.target)
     except (NotDescribed, UnsupportedBroker) as error:
-        return Lacking(unknown=str(error))
+        return MissingRights(unknown=str(error))
     who = set(principals_of(here, move.names)) | set(move.principals or ())
-    fences = {(each.topic, each.principal) for each in mirror.index.of_kind(Fence)}
-    acls, left = meant(here, there, move, who, fences) if there is not None else ([], [])
+    blocks = {(each.topic, each.principal) for each in mirror.index.of_kind(ProducerBlock)}
+    acls, left = meant(here, there, move, who, blocks) if there is not None else ([], [])
     set_there = {(each.entity, each.key): each.value for each in theirs}
     ours = [each for each in quotas if ("user", each.user) in each.entity and f"{USER}{each.user}" in who]
-    return Lacking(
+    return MissingRights(
         acls=tuple(acls),
         left=tuple(left),
         quotas=tuple(each for each in ours if (each.entity, each.key) not in set_there),
@@ -82,7 +82,7 @@ def copy_access(opened: Opened, move: Move) -> Iterator[str]:
         yield f"refused: {each}: {refused[each]}" if each in refused else f"created: {each}"
     yield from (f"refused: quotas of {whom}: {reason}" for whom, reason in of_quotas.items())
     yield from (f"set: {each}" for each in found.quotas if each.whom not in of_quotas)
-    yield from Lacking(left=found.left, different=found.different, unknown=found.unknown).lines
+    yield from MissingRights(left=found.left, different=found.different, unknown=found.unknown).lines
     yield f"{counted(len(found.acls) - len(refused), 'ACL')} and {counted(len(found.quotas), 'quota')} copied"
 
 
@@ -101,16 +101,16 @@ def meant(
     there: Collection[AclBinding],
     move: Move,
     who: Collection[str],
-    fences: Collection[tuple[str, str]],
+    blocks: Collection[tuple[str, str]],
 ) -> tuple[list[AclBinding], list[AclBinding]]:
     """The ACLs of a move group that the target lacks, and those that are left, for they are of others' ids too. What is of a
-    prefix, or of all, is of these topics and groups alone: on the target there are others. A fence (topic and principal) stays.
+    prefix, or of all, is of these topics and groups alone: on the target there are others. A block (topic and principal) stays.
     """
     its = [acl for each in here if _is_meant(each, move, who) for acl in _narrowed(each, move)]
     its = [
         each
         for each in its
-        if (each.permission, each.operation) != ("DENY", "WRITE") or (each.name, each.principal) not in fences
+        if (each.permission, each.operation) != ("DENY", "WRITE") or (each.name, each.principal) not in blocks
     ]
     left = [each for each in its if each.resource == "TRANSACTIONAL_ID" and _is_of_others(each)]
     return missing_bindings([each for each in its if each not in left], there, move.names), sorted(left)

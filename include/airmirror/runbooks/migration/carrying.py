@@ -1,7 +1,7 @@
-"""The positions that an undo carries back to the source: of groups that have gone on over there, or whose own have expired.
+"""The positions that an undo carries back to the source: of groups that have gone further over there, or whose own have expired.
 
 A group stands on the source where it stood, unless it has read on on the target, has committed there in a partition for the
-first time, or the source has forgotten its position meanwhile. These are translated back by the flow's own segments (invariant
+first time, or the source has forgotten its position meanwhile. These are translated back by the flow's own mappings (invariant
 G), with their metadata; what can't be is named before anything is done.
 """
 
@@ -19,14 +19,14 @@ from airmirror.runbooks.migration.chosen import Move
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.moving import OnTarget, PutBack, Written, not_exact, to_put_back
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.switches import GroupMove
+from airmirror.wire.moves import GroupMove
 
 GONE = "what it would read next is deleted on the source"
 NOT_MOVING = "its topic is not in the move group any more"
 
 
 @dataclass(frozen=True)
-class GoingBack:
+class GroupsToPutBack:
     """The ``groups`` that are put back on the target, ``rows``: positions that are written on the source; ``reasons``: what can't
     be carried back."""
 
@@ -50,7 +50,7 @@ class GoingBack:
         return offsets
 
 
-def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GoingBack:
+def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
     """Look at both clusters. The ledger must have caught up. Raises OffsetsHeld, GroupsNotRead."""
     groups = to_put_back(mirror, lambda each: each.window == order.window)
     if any(not each.move.group for each in groups):  # else it is not known which positions are new
@@ -73,11 +73,11 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GoingBack:
     wrong += not_exact(rows) + [
         f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)
     ]
-    return GoingBack(tuple(groups), tuple(rows), tuple(wrong))
+    return GroupsToPutBack(tuple(groups), tuple(rows), tuple(wrong))
 
 
 def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[PutBack]) -> list[PutBack]:
-    """Return positions of groups on the target where they had no position, here or there, when they were switched."""
+    """Return positions of groups on the target where they had no position, here or there, when they were cut over."""
     places = {(each.move.group, _remote(each.move)) for each in known}
     there, topics = list_groups(mirror.target), set(move.names.values())
     names = there.keys() & {*move.groups, *(each.move.group for each in known)}
@@ -91,7 +91,7 @@ def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[P
 
 
 def _to_carry(each: PutBack, *, has_position: bool) -> Committed | None:
-    """Return the target's position from which a group goes on on the source; None: it stands there as it did."""
+    """Return the target's position from which a group resumes on the source; None: it stands there as it did."""
     if each.has_gone_on:
         return Committed(each.now, each.metadata)
     if each.move.after < 0 or has_position:

@@ -47,7 +47,7 @@ class MoveRefused(RunbookError):
 
 
 @dataclass(eq=False)
-class NotMovable(MoveRefused):
+class MoveGroupUnfit(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 
     @property
@@ -71,7 +71,7 @@ class Move:
 def chosen_move(opened: Opened, name: str) -> Move:
     """Look for what the configuration names, and for the groups that read it where it names none.
 
-    Raises NoSuchMove, NotMovable, GroupsNotRead, InvalidPattern, and what planning the topics raises.
+    Raises NoSuchMove, MoveGroupUnfit, GroupsNotRead, InvalidPattern, and what planning the topics raises.
     """
     flow = opened.flow
     configured = {each.name: each for each in flow.moves}
@@ -80,12 +80,12 @@ def chosen_move(opened: Opened, name: str) -> Move:
     chosen = configured[name]
     before = flow.moves[: flow.moves.index(chosen)]  # what two name is the first one's, as in the plan
     patterns = TopicFilter(chosen.topics, tuple(each for move in before for each in move.topics))
-    planned = plan_topics(opened, closed_too=True)
+    planned = plan_topics(opened, frozen_too=True)
     names = {topic: remote for topic, remote in planned.topics.items() if patterns.matches(topic)}
     refused = [str(each) for each in planned.refused if patterns.matches(each.topic)]
     if refused or not names:
         reasons = refused or [f"the flow replicates none of {', '.join(chosen.topics)}"]
-        raise NotMovable(flow.name, tuple(reasons), name)
+        raise MoveGroupUnfit(flow.name, tuple(reasons), name)
     followed = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
         there = sorted(list_groups(source))

@@ -1,7 +1,7 @@
-"""The consumer groups of a move group: checked, and switched to the target at the very next record.
+"""The consumer groups of a move group: checked, and cut over to the target at the very next record.
 
-A group is switched as a whole, when it has no members any more: rolled over member by member, both sides would read the same
-partitions. Nothing is claimed, so windows go on meanwhile.
+A group is cut over as a whole, when it has no members any more: rolled over member by member, both sides would read the same
+partitions. No lease is taken, so windows continue meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.order import MoveOrder
-from airmirror.runbooks.moving import Moves, OnTarget, SegmentWriter, move_groups, moved, not_exact, switched, unclaimed
+from airmirror.runbooks.moving import (
+    MappingWriter,
+    Moves,
+    OnTarget,
+    cut_over_mark,
+    move_groups,
+    moved,
+    not_exact,
+    unleased,
+)
 from airmirror.windows.mirror import Mirror
 
 LOOK_SECONDS = 0.5
@@ -40,7 +49,7 @@ Tell = Callable[[str], None]
 
 @dataclass(eq=False)
 class GroupsHaveMembers(RunbookError):
-    """Consumers that are still in groups that are to be switched; none of these groups was moved."""
+    """Consumers that are still in groups that are to be cut over; none of these groups was moved."""
 
     transient: ClassVar[bool] = True
 
@@ -50,7 +59,7 @@ class GroupsHaveMembers(RunbookError):
     @property
     def what(self) -> str:
         return (
-            f"consumers on {self.cluster!r} are still in groups that are to be switched, after {self.seconds:.0f} s. Stop all of "
+            f"consumers on {self.cluster!r} are still in groups that are to be cut over, after {self.seconds:.0f} s. Stop all of "
             "a group's members, then do this again: no group is rolled over member by member"
         )
 
@@ -76,7 +85,7 @@ class GroupsNotMoved(MoveRefused):
 
     @property
     def what(self) -> str:
-        again = self.run("--step", "switch_consumers", "--yes")
+        again = self.run("--step", "cut_over_consumers", "--yes")
         return f"the target does not have all positions as they were written; {again} does what is left"
 
 
@@ -125,7 +134,7 @@ def positions(mirror: Mirror, move: Move) -> list[GroupPosition]:
     return [row for row in found if row.topic in move.names]
 
 
-def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
+def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupChecks:
     """Wait until the groups have no members on the source, and write their positions on the target, with undo records.
 
     Their positions are read three times: for what must be verified, right before they are written, and after that, when
@@ -135,29 +144,29 @@ def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> G
     _verified_past(opened, move, order, tell)
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
-        with unclaimed(mirror, order.window) as pen:
-            remember_switch(pen, move, found.rows)
+        with unleased(mirror, order.window) as writer:
+            remember_cut_over(writer, move, found.rows)
             if not found.left:
                 return found
             tell(f"writing {counted(len(found.left), 'position')} of groups")
-            done = move_groups(pen, found.left, all_too=True)
+            done = move_groups(writer, found.left, all_too=True)
         wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
         raise GroupsNotMoved(opened.flow.name, tuple(wrong), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
-    if left := unswitched(opened, move, order):  # as the marker of a transaction shows that held its offsets
+    if left := not_cut_over(opened, move, order):  # as the marker of a transaction shows that held its offsets
         raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left), move.name)
     return found
 
 
-def remember_switch(pen: SegmentWriter, move: Move, rows: Sequence[GroupPosition]) -> None:
-    """Write once that the groups are switched, and where they stand on the target in partitions that they have not read on the
+def remember_cut_over(writer: MappingWriter, move: Move, rows: Sequence[GroupPosition]) -> None:
+    """Write once that the groups are cut over, and where they stand on the target in partitions that they have not read on the
     source: who has committed more there when it is undone did so since."""
-    known, mark = moved(pen.journal), switched(pen.window)
+    known, mark = moved(writer.journal), cut_over_mark(writer.window)
     if (mark.group, mark.topic, mark.partition) in known:
         return
-    target, topics = pen.journal.target, set(move.names.values())
+    target, topics = writer.journal.target, set(move.names.values())
     at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
     there = {_place(row) for row in rows}
     found = [
@@ -173,11 +182,11 @@ def remember_switch(pen: SegmentWriter, move: Move, rows: Sequence[GroupPosition
         for key, each in offsets.items()
         if key.topic in topics and (group, *key) not in there
     ]
-    pen.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
+    writer.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
 
 
-def unswitched(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
-    """Return the positions that were not switched as they are now on the source, in words, one each."""
+def not_cut_over(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
+    """Return the positions that were not cut over as they are now on the source, in words, one each."""
     return [f"{row.group} in {row.key} at {row.committed.offset}" for row in look_at_groups(opened, move, order).left]
 
 
@@ -252,7 +261,7 @@ def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Gr
     at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
     known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
     same = _of_one_place(mirror, rows, known)
-    left = [row for row in rows if not _is_switched(row, known, at, same)]
+    left = [row for row in rows if not _is_cut_over(row, known, at, same)]
     exact = [row for row in left if isinstance(row.found, Translated)]
     refused = [
         f"{each.group} in {each.topic}-{each.partition}: {each.reason}"
@@ -308,8 +317,8 @@ def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[P
     }
 
 
-def _is_switched(row: GroupPosition, known: Moves, at: OnTarget, same: Collection[Place]) -> bool:
-    """Return whether a position was written on the target, from where its consumers may have gone on."""
+def _is_cut_over(row: GroupPosition, known: Moves, at: OnTarget, same: Collection[Place]) -> bool:
+    """Return whether a position was written on the target, from where its consumers may have gone further."""
     move = known.get(_place(row))
     stands = at.get(row.group, {}).get(row.remote)
     return (

@@ -19,10 +19,10 @@ from airmirror.windows.plan import Planned
 class MigrationFacts:
     """A flow and its clusters at one time.
 
-    ``planned``: what a window would do now; ``unverified``: segment records that no gate has judged; ``held``: partitions that
+    ``planned``: what a window would do now; ``unverified``: mapping records that no gate has judged; ``held``: partitions that
     are held; ``foreign``: what was found of others in remote topics; ``returning``: topics of the source that came from the
     target, and are there already; ``copies``: records a second of the fastest of the last windows, 0: not known; ``takes_ms``:
-    how long the migration may take; ``has_way_back``: the flow in the other direction is enabled.
+    how long the migration may take; ``has_reverse``: the reverse flow is enabled.
     """
 
     flow: Flow
@@ -38,7 +38,7 @@ class MigrationFacts:
     returning: Set[str]
     copies: float
     takes_ms: int
-    has_way_back: bool
+    has_reverse: bool
 
     @property
     def remote(self) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, Topic
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.naming import ReplicationPolicy
-from airmirror.naming.internal import is_segment_topic
+from airmirror.naming.internal import is_mapping_topic
 from airmirror.offsets.replicated import Extent, extents
 from airmirror.partitions import TopicPartition
 
@@ -267,7 +267,7 @@ def _or_unknown(unknown: dict[str, str], what: str, without: _T, ask: Callable[[
 def _is_internal(topic: str, policy: ReplicationPolicy) -> bool:
     """Return whether it is Kafka's, Connect's, MirrorMaker 2's or Airmirror's own: these do not move."""
     own = policy.is_internal_topic(topic) or policy.is_heartbeats_topic(topic) or policy.is_checkpoints_topic(topic)
-    return own or is_segment_topic(topic) or topic.startswith("__")
+    return own or is_mapping_topic(topic) or topic.startswith("__")
 
 
 def _few(names: Iterable[str], most: int = 3) -> str:

@@ -10,14 +10,14 @@ from airmirror.runbooks.runbook import Order, option
 if TYPE_CHECKING:
     from airmirror.config import Flow
 
-MoveStep = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
+MoveStep = Literal["mirror", "check_groups", "cut_over_consumers", "reverse", "cut_over_producers", "finish"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveOrder(Order):
     """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start.
-    ``reverse``: the flow back begins with the switch of producers; None: as ``move.reverse`` says. ``fence``: of an undo, the
-    fence alone. ``takes``: of a plan, days."""
+    ``reverse``: the reverse flow begins with the cut-over of producers; None: as ``move.reverse`` says. ``unblock``: of an undo,
+    that alone. ``takes``: of a plan, days."""
 
     move: str = option(
         "The move group: <flow>.move.<name>.… in the configuration.",
@@ -36,15 +36,15 @@ class MoveOrder(Order):
         within=(0.0, None),
     )
     reverse: bool | None = option(
-        "From the switch of producers on, copy what is written on the target back to the source. Default: move.reverse.",
+        "From the cut-over of producers on, copy what is written on the target back to the source. Default: move.reverse.",
         None,
         "Reverse flow",
         setting="move_reverse",
     )
-    fence: bool = option(
-        "Take down the fence alone: before a failback, after which applications write there again.",
+    unblock: bool = option(
+        "Only unblock its producers: before a failback, after which applications write there again.",
         False,
-        "The fence alone",
+        "Only unblock producers",
         verbs=("undo",),
     )
 
@@ -54,5 +54,5 @@ class MoveOrder(Order):
         return f"move-{self.move}"
 
     def goes_back(self, flow: Flow) -> bool:
-        """Return whether the flow back begins with the switch of producers."""
+        """Return whether the reverse flow begins with the cut-over of producers."""
         return flow.settings.move_reverse if self.reverse is None else self.reverse

@@ -87,7 +87,7 @@ def migration_plan(
         returning={each for each in source.topics if is_cycle(each, policy, flow.source.alias, flow.target.alias)},
         copies=_copies(opened.ledger),
         takes_ms=takes_ms,
-        has_way_back=opened.configuration.has_way_back(flow),
+        has_reverse=opened.configuration.has_reverse(flow),
     )
     rooms = (rules_flow, rules_topics, rules_clients, rules_access)
     return MigrationPlan(

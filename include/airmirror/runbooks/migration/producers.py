@@ -1,6 +1,6 @@
-"""The producers of a move group: stopped, drained to the last record, and its topics closed for every window; and the end.
+"""The producers of a move group: stopped, drained to the last record, and its topics frozen for every window; and the end.
 
-After the closure nothing crosses any more: whoever writes to the source then is named, and what he wrote stays there.
+After the freeze nothing is replicated any more: whoever writes to the source then is named, and what he wrote stays there.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
-from airmirror.flows.closing import close, owners_now
+from airmirror.flows.freezing import freeze, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.draining import NotDrained, await_quiet, prove_past, undrained
-from airmirror.runbooks.migration import fence
+from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
-from airmirror.runbooks.migration.consumers import await_empty, unswitched
+from airmirror.runbooks.migration.consumers import await_empty, not_cut_over
 from airmirror.runbooks.migration.order import MoveOrder
-from airmirror.runbooks.migration.reverse import way_back, written_on_source
-from airmirror.runbooks.moving import forget, moved, unclaimed
+from airmirror.runbooks.migration.reverse import reverse_state, written_on_source
+from airmirror.runbooks.moving import forget, moved, unleased
 from airmirror.runbooks.stillness import ends_of
 from airmirror.times import utc
 
@@ -27,13 +27,15 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class ConsumersNotSwitched(MoveRefused):
-    """Producers that are to be switched before their consumers: these would read nothing new."""
+class ConsumersNotCutOver(MoveRefused):
+    """Producers that are to be cut over before their consumers: these would read nothing new."""
 
     @property
     def what(self) -> str:
-        switch = self.run("--step", "switch_consumers", "--yes")
-        return f"consumers of move group {self.move!r} are not switched, or have read on on the source since: {switch}"
+        cut_over = self.run("--step", "cut_over_consumers", "--yes")
+        return (
+            f"consumers of move group {self.move!r} are not cut over, or have read on on the source since: {cut_over}"
+        )
 
 
 @dataclass(eq=False)
@@ -46,42 +48,42 @@ class MoveNotFinished(MoveRefused):
 
 
 @dataclass(eq=False)
-class WrittenSinceClosed(MoveRefused):
-    """Records that were written to the source after its topics were closed: not replicated, and no window copies them."""
+class WrittenSinceFrozen(MoveRefused):
+    """Records that were written to the source after its topics were frozen: not replicated, and no window copies them."""
 
     @property
     def what(self) -> str:
         plan = command("failback", "plan", flow=self.flow)
         return (
-            f"topics of move group {self.move!r} were written to on the source after they were closed; {plan} shows what is not "
+            f"topics of move group {self.move!r} were written to on the source after they were frozen; {plan} shows what is not "
             "replicated"
         )
 
 
-def is_closed(opened: Opened, move: Move) -> bool:
-    """Return whether no window writes to any topic of the move group any more: its producers were switched."""
+def is_frozen(opened: Opened, move: Move) -> bool:
+    """Return whether no window writes to any topic of the move group any more: its producers were cut over."""
     owners = owners_now(opened)
-    return all(owners.why_closed(topic) for topic in move.names)
+    return all(owners.why_frozen(topic) for topic in move.names)
 
 
-def fence_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
-    """Put up the fence that ``move.fence`` wants, when consumers are switched: it in words, and how it comes down.
+def block_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
+    """Block producers as ``move.block.producers`` wants, when consumers are cut over: the blocks in words, and the way out.
 
-    Raises ConsumersNotSwitched, GroupsHaveMembers, FenceRefused.
+    Raises ConsumersNotCutOver, GroupsHaveMembers, BlockRefused.
     """
     _check_consumers(opened, move, order, tell)
-    if is_closed(opened, move):
+    if is_frozen(opened, move):
         return []
-    fences = fence.put_up(opened, move, order)
-    return [*fences, f"{fence.down(opened.flow.name, move.name)} takes it down"] if fences else []
+    blocks = blocking.block_producers(opened, move, order)
+    return [*blocks, f"{blocking.unblock_command(opened.flow.name, move.name)} unblocks them"] if blocks else []
 
 
-def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
-    """Wait until nobody writes on the source, copy and verify the last record, close the topics.
+def cut_over_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Wait until nobody writes on the source, copy and verify the last record, freeze the topics.
 
-    Raises ConsumersNotSwitched, GroupsHaveMembers, SourceNotQuiet, NotDrained, WrittenSinceClosed, FlowBusy.
+    Raises ConsumersNotCutOver, GroupsHaveMembers, SourceNotQuiet, NotDrained, WrittenSinceFrozen, FlowBusy.
     """
-    if is_closed(opened, move):
+    if is_frozen(opened, move):
         check_silence(opened, move)
         return
     still_ms = opened.flow.settings.move_quiet_ms
@@ -95,33 +97,33 @@ def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> 
         if left := undrained(opened, move.names):
             raise NotDrained(opened.flow.name, tuple(left))
 
-    tell("closing its topics")
-    close(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
-    check_silence(opened, move)  # what came between the last look and the closure never crosses
+    tell("freezing its topics")
+    freeze(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
+    check_silence(opened, move)  # what came between the last look and the freeze is never replicated
 
 
 def _check_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
-    """Raise ConsumersNotSwitched, or GroupsHaveMembers where they are on the source."""
-    if left := unswitched(opened, move, order):
-        raise ConsumersNotSwitched(opened.flow.name, tuple(left), move.name)
+    """Raise ConsumersNotCutOver, or GroupsHaveMembers where they are on the source."""
+    if left := not_cut_over(opened, move, order):
+        raise ConsumersNotCutOver(opened.flow.name, tuple(left), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)
 
 
 def check_silence(opened: Opened, move: Move) -> None:
-    """Raise WrittenSinceClosed where the source holds more than what was copied."""
+    """Raise WrittenSinceFrozen where the source holds more than what was copied."""
     if left := written_on_source(opened, move.names):
-        raise WrittenSinceClosed(opened.flow.name, tuple(left), move.name)
+        raise WrittenSinceFrozen(opened.flow.name, tuple(left), move.name)
 
 
 def unfinished(opened: Opened, move: Move) -> list[str]:
     """Return why the move group can't be finished yet, in words."""
     flow, owners = opened.flow, owners_now(opened)
-    if not is_closed(opened, move):
-        return ["its producers are not switched"]
-    switched = max((record.closed_ms for topic in move.names if (record := owners.why_closed(topic))), default=0)
-    over = switched + flow.settings.move_soak_ms
+    if not is_frozen(opened, move):
+        return ["its producers are not cut over"]
+    cut_over = max((record.frozen_ms for topic in move.names if (record := owners.why_frozen(topic))), default=0)
+    over = cut_over + flow.settings.move_soak_ms
     if time.time() * 1000 < over:
-        return [f"its producers were switched at {utc(switched)}: move.soak.ms ends at {utc(over)}"]
+        return [f"its producers were cut over at {utc(cut_over)}: move.soak.ms ends at {utc(over)}"]
     return written_on_source(opened, move.names)
 
 
@@ -135,16 +137,16 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         raise MoveNotFinished(flow.name, tuple(reasons), move.name)
     await_empty(opened, flow.source, move.groups, 0.0, tell)
     with session(opened) as mirror:
-        with unclaimed(mirror, order.window) as pen:
-            forget(pen, [each for each in moved(mirror).values() if each.window == order.window])
+        with unleased(mirror, order.window) as writer:
+            forget(writer, [each for each in moved(mirror).values() if each.window == order.window])
         mirror.catch_up()
-        fences = list(map(fence.str_of, fence.standing(mirror, move)))
+        blocks = list(map(blocking.str_of, blocking.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
-    down, back = fence.down(flow.name, move.name), way_back(opened, move)
+    down, back = blocking.unblock_command(flow.name, move.name), reverse_state(opened, move)
     topics = [word for each in move.names for word in ("--topic", each)]
     ending = command("failback", "undo", *topics, "--reason", "…", "--yes", flow=flow.name)
     return [
-        *(f"a fence is still up on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
+        *(f"producers are still blocked on {flow.source.alias}: {each}; {down} unblocks them" for each in blocks),
         *([f"{back}; {ending} ends that"] if back else []),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",

@@ -16,7 +16,7 @@ from airmirror.runbooks.failover.plan import unreachable
 from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
-from airmirror.runbooks.migration.producers import is_closed
+from airmirror.runbooks.migration.producers import is_frozen
 from airmirror.runbooks.rehearsal.clock import Clock
 from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.records import compare_newest
@@ -28,8 +28,8 @@ Tell = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class MoveOver(AirmirrorError):
-    """A rehearsal of a move group whose producers were switched already."""
+class MoveGroupMoved(AirmirrorError):
+    """A rehearsal of a move group whose producers were cut over already."""
 
     flow: str
     move: str
@@ -68,15 +68,15 @@ def shown(made: MoveRehearsal) -> Document:
 def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) -> MoveRehearsal:
     """Rehearse the migration of a move group. What is not as it must be is in the answer.
 
-    Raises NoSuchMove, NotMovable, MoveOver, RehearsalNeedsSource, or a cluster's error.
+    Raises NoSuchMove, MoveGroupUnfit, MoveGroupMoved, RehearsalNeedsSource, or a cluster's error.
     """
     opened = caught_up(opened, soon=True)
     flow, step = opened.flow, Clock(tell)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     move = chosen_move(opened, name)
-    if is_closed(opened, move):
-        raise MoveOver(flow.name, name)
+    if is_frozen(opened, move):
+        raise MoveGroupMoved(flow.name, name)
     with step("looking at consumer groups"):
         reasons = look_at_groups(opened, move, MoveOrder(move=move.name, wait=0.0)).reasons
     with step("reading the next record of each group on both sides"), session(opened) as mirror:

@@ -1,7 +1,8 @@
-"""The flow back of a move group: looked at before producers are switched, begun by their switch, taken back or used by an undo.
+"""The reverse flow of a move group: looked at before producers are cut over, begun by their cut-over, taken back or used by an
+undo.
 
-What is written on the target from the switch on is copied back to the source, so that the old cluster stays usable. Nothing that
-came from there goes back: the topics of a return are copied only while those they were brought from are closed, and from the very
+What is written on the target from then on is copied back to the source, so that the old cluster stays usable. Nothing that
+came from there goes back: the topics of a return are copied only while those they were brought from are frozen, and from the very
 record after the last one that was brought.
 """
 
@@ -12,13 +13,13 @@ from collections.abc import Callable, Collection, Iterator
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command, counted
-from airmirror.flows.closing import overtaking, owners_now
+from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, claim_name
+from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import begin_return, bring_about, returnable
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.undo import give_up
@@ -26,40 +27,40 @@ from airmirror.runbooks.migration.chosen import PURPOSE, Move
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
-from airmirror.windows.mirror import caught_up_opposite
+from airmirror.windows.mirror import caught_up_reverse
 
 Tell = Callable[[str], None]
 
 
 def prepare(
-    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell, *, is_switched: bool
+    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell, *, is_cut_over: bool
 ) -> Iterator[str]:
-    """Look at all that could keep the flow back from beginning, make what it needs, and yield when it begins: not before
-    producers are switched (``is_switched``). Raises NoWayBack, ReturnRefused, FlowBusy, or a cluster's error."""
+    """Look at all that could keep the reverse flow from beginning, make what it needs, and yield when it begins: not before
+    producers are cut over (``is_cut_over``). Raises NoReverseFlow, ReturnRefused, FlowBusy, or a cluster's error."""
     pair = Pair(opened, reverse)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, check(opened, reverse, move, order), tell)
     source, target, name = opened.flow.source.alias, opened.flow.target.alias, pair.reverse.flow.name
     topics = f"{counted(len(move.names), 'topic')} can return"
-    if is_switched:
+    if is_cut_over:
         yield topics
         return
-    when = f"when producers are switched, {name} begins with the first record that producers write on {target}"
+    when = f"when producers are cut over, {name} begins with the first record that producers write on {target}"
     if not order.goes_back(opened.flow):
         words = ("migration", "run", "--move", move.name, "--step", "reverse", "--reason", "…", "--yes")
         again = command(*words, flow=opened.flow.name)
-        when = f"{name} begins when producers are switched with --reverse, or once they are: {again}"
+        when = f"{name} begins when producers are cut over with --reverse, or once they are: {again}"
     yield f"{topics}: {when}"
     yield f"until then nothing is copied back; keep windows of {name} running: {source} stays usable by them"
 
 
 def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
-    """Return the remote topics that would return. Raises NoWayBack, ReturnRefused where they could not: nothing is closed."""
-    return returnable(Pair(opened, reverse), _order(move, order), open_too=True)
+    """Return the remote topics that would return. Raises NoReverseFlow, ReturnRefused where they could not: nothing is frozen."""
+    return returnable(Pair(opened, reverse), _order(move, order), unfrozen_too=True)
 
 
 def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    """Let the flow back begin after the closure; what it does from now on. Done again, it begins once.
+    """Let the reverse flow begin after the freeze; what it does from now on. Done again, it begins once.
 
     Raises what ``begin_return`` does.
     """
@@ -69,10 +70,10 @@ def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, 
     yield f"{pair.reverse.flow.name} has begun, at the exact end of what was brought: {partitions}"
 
 
-def way_back(opened: Opened, move: Move) -> str:
-    """Return how the flow back stands, in words; "": there is none."""
+def reverse_state(opened: Opened, move: Move) -> str:
+    """Return how the reverse flow stands, in words; "": there is none."""
     if is_returning(opened, move):
-        return f"{opened.flow.opposite} copies back what is written on {opened.flow.target.alias}"
+        return f"{opened.flow.reverse_name} copies back what is written on {opened.flow.target.alias}"
     return ""
 
 
@@ -85,26 +86,26 @@ def take_back(
     opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, last: Callable[[], None], tell: Tell
 ) -> None:
     """Nothing returns any more, as long as nothing was written on the target: ``last`` raises where it was, asked when no window
-    of the reverse flow is at work. Raises NoWayBack, FlowBusy, and what ``last`` raises."""
+    of the reverse flow is at work. Raises NoReverseFlow, FlowBusy, and what ``last`` raises."""
     if not is_returning(opened, move):
         return
     pair = Pair(opened, reverse)
     tell("ending the return by the reverse flow")
-    with overtaking(opened, claim_name(), tell) as closed, overtaking(pair.reverse, claim_name(), tell) as granted:
+    with overtaking(opened, lease_name(), tell) as frozen, overtaking(pair.reverse, lease_name(), tell) as granted:
         last()
-        names = closed.owners.returning_by(move.names)
-        give_up(closed, granted, names, tuple(move.names), by=order.by, reason=order.reason)
+        names = frozen.owners.returning_by(move.names)
+        give_up(frozen, granted, names, tuple(move.names), by=order.by, reason=order.reason)
 
 
 def undo_over(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> None:
-    """Go back over the flow back: all that was written on the target is on the source, groups go on at the very next record, and
-    the topics are open again. Raises what a failback does."""
+    """Go back over the reverse flow: all that was written on the target is on the source, groups resume at the very next record,
+    and the topics are unfrozen. Raises what a failback does."""
     wanted = FailbackOrder(reason=order.reason, by=order.by, wait=order.wait, topics=tuple(move.names))
     run(FAILBACK, Pair(opened, reverse), wanted, progress=Progress(tell))
 
 
 def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
-    """Return the partitions of closed topics of the source that hold more than what has crossed and what has returned."""
+    """Return the partitions of frozen topics of the source that hold more than what has been replicated and what has returned."""
     left, flow = undrained(opened, names), opened.flow
     if not left:
         return []
@@ -112,12 +113,10 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
         there = sorted(set(names) - source.refresh_existing(names).keys())
         keys = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
         stable = offsets_with_patience(source, keys, LATEST, read_committed=True)
-        opposite = caught_up_opposite(
-            source, flow, opened.ledger
-        )  # afterwards: what returned meanwhile is no stranger's
-        if opposite is None or not set(names) <= set(owners_now(opened).returning().values()):
+        reverse = caught_up_reverse(source, flow, opened.ledger)  # afterwards: what returned meanwhile is no stranger's
+        if reverse is None or not set(names) <= set(owners_now(opened).returning().values()):
             return left
-        ends = _ends(opposite)
+        ends = _ends(reverse)
         found = []
         for key in (each for each in keys if ends.get(each, 0) < stable[each]):
             batches = read_batches(source, key, ends.get(key, 0), stable[key], read_committed=True)
@@ -131,8 +130,8 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
     return found
 
 
-def _ends(opposite: FlowLedger) -> dict[TopicPartition, int]:
-    last = opposite.last_segments().values()
+def _ends(reverse: FlowLedger) -> dict[TopicPartition, int]:
+    last = reverse.last_mappings().values()
     return {TopicPartition(each.remote_topic, each.partition): each.target_end for each in last}
 
 

@@ -30,7 +30,7 @@ def _acls(facts: MigrationFacts) -> Finding:
         said = f"{target.alias} has no authorizer: what {counted(len(source.acls), 'ACL')} forbid on {source.alias} is allowed"
         return Finding("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
     found = missing_bindings(source.acls, target.acls or (), facts.remote)
-    way_out = "sync.topic.acls.mode = migrate copies a move group's before its consumers are switched; else kafka-acls.sh --add"
+    way_out = "sync.topic.acls.mode = migrate copies a move group's before its consumers are cut over; else kafka-acls.sh --add"
     said = f"{counted(len(found), 'ACL')} lacking on {target.alias}"
     return judged("warn", what, [str(acl) for acl in found], "no ACL lacks", said, way_out)
 

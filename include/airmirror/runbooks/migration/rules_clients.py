@@ -112,5 +112,5 @@ def _share(facts: MigrationFacts) -> Finding:
     kinds = Counter(group.kind or "classic" for group in facts.source.groups.values())
     found = sorted(group.name for group in facts.source.groups.values() if group.kind == SHARE)
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none at all"
-    way_out = "their positions are not followed: drain them on the source before producers are switched"
+    way_out = "their positions are not followed: drain them on the source before producers are cut over"
     return judged("stop", "no share groups", found, f"there are none; groups: {said}", "share groups", way_out)

@@ -22,7 +22,7 @@ def rules(facts: MigrationFacts) -> Iterator[Finding]:
     yield _errors(facts)
     yield known(facts, _foreign(facts), PRODUCERS)
     yield known(facts, _open(facts), PRODUCERS)
-    yield _way_back(facts)
+    yield _reverse_flow(facts)
     yield _seen(facts)
 
 
@@ -111,17 +111,19 @@ def _open(facts: MigrationFacts) -> Finding:
         for each in facts.source.producers
         if each.open_from >= 0 and each.partition.topic in facts.remote
     )
-    way_out = "a switch of producers waits for their ends; `kafka-transactions.sh find-hanging` names those without one"
+    way_out = (
+        "a cut-over of producers waits for their ends; `kafka-transactions.sh find-hanging` names those without one"
+    )
     return judged("warn", "no transaction is open on the source", found, "none is", "open now", way_out)
 
 
-def _way_back(facts: MigrationFacts) -> Finding:
+def _reverse_flow(facts: MigrationFacts) -> Finding:
     what = "there is a reverse flow"
     source, target = facts.flow.source.alias, facts.flow.target.alias
-    if facts.has_way_back:
+    if facts.has_reverse:
         return Finding("ok", what, f"{target}->{source} is enabled")
     said = f"without a flow {target}->{source} nothing that is written on {target} reaches {source} again"
-    return Finding("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are switched")
+    return Finding("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are cut over")
 
 
 def _seen(facts: MigrationFacts) -> Finding:

@@ -53,26 +53,26 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         ),
         Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups"), is_free=True),
         Step(
-            "switch_consumers",
-            "switching consumers",
-            later("migration.steps:take", "switch_consumers"),
+            "cut_over_consumers",
+            "cutting consumers over",
+            later("migration.steps:take", "cut_over_consumers"),
             _asks(
-                "switch_consumers",
-                "switch consumers",
+                "cut_over_consumers",
+                "cut over consumers",
                 "**Approve, then stop all consumers of these groups on {source}**: their positions are written on {target} "
                 "when they have gone. No group is rolled over member by member.",
             ),
         ),
         Step("reverse", "preparing the reverse flow", later("migration.steps:take", "reverse")),
         Step(
-            "switch_producers",
-            "switching producers",
-            later("migration.steps:take", "switch_producers"),
+            "cut_over_producers",
+            "cutting producers over",
+            later("migration.steps:take", "cut_over_producers"),
             _asks(
-                "switch_producers",
-                "switch producers",
+                "cut_over_producers",
+                "cut over producers",
                 "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
-                "{target}, the topics are closed for every window.",
+                "{target}, the topics are frozen for every window.",
             ),
         ),
         Step(
@@ -88,10 +88,10 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
             is_offered=True,
         ),
     ),
-    reported=("switch_producers",),
+    reported=("cut_over_producers",),
     outcome=later("migration.shown:ended"),
     undo=Undo(
-        help="Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have "
+        help="Put a move group's consumer groups back, unfreeze its topics and unblock its producers, as long as producers have "
         "written nothing on the target; with a reverse flow also afterwards. Exit status: 0 it can be undone, or was, 1 it "
         "can't, 2 bad input.",
         yes="Do it",

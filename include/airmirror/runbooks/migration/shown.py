@@ -25,10 +25,11 @@ def planned(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
 
 
 def before(step: str, pair: Pair, order: MoveOrder, progress: Progress) -> Document:
-    """How far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, NotMovable, a cluster's error."""
+    """How far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, MoveGroupUnfit, a cluster's
+    error."""
     progress.phase("looking at both clusters")
     found = move_state(pair.forward, chosen_move(pair.forward, order.move), order)
-    return shown_state(found, with_access=step in ("", "mirror"), with_writers=step in ("", "switch_producers"))
+    return shown_state(found, with_access=step in ("", "mirror"), with_writers=step in ("", "cut_over_producers"))
 
 
 def ended(pair: Pair, order: MoveOrder, ran: Ran) -> Document:
@@ -39,12 +40,12 @@ def ended(pair: Pair, order: MoveOrder, ran: Ran) -> Document:
 
 
 def shown_state(found: MoveState, *, with_access: bool = True, with_writers: bool = True) -> Document:
-    """The document of how far a move group is; not good where its groups can't be switched, or it can't be finished."""
+    """The document of how far a move group is; not good where its groups can't be cut over, or it can't be finished."""
     groups: list[Row] = [
         {
             "group": each.group,
             "positions": each.positions,
-            "to_switch": each.left,
+            "to_cut_over": each.left,
             "read_again": each.again,
             "members_on_the_source": named(each.members, between="; ") or "none",
             "on_the_target": str(each.there).removeprefix(f"{each.group}: "),
@@ -61,11 +62,11 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
         }
         for each in found.partitions
     ]
-    unfinished = found.unfinished if found.is_closed else ()
+    unfinished = found.unfinished if found.is_frozen else ()
     findings = [
-        *(Finding("stop", "groups can be switched", each) for each in found.reasons),
+        *(Finding("stop", "groups can be cut over", each) for each in found.reasons),
         *(Finding("warn", "it can be finished", each) for each in unfinished),
-        *(Finding("ok", "a fence is up", each) for each in found.fences),
+        *(Finding("ok", "producers are blocked", each) for each in found.blocks),
     ]
     access = [{"lacks": each} for each in found.access] if with_access else []
     writers = [{"last_writer": each} for each in found.writers] if with_writers else []

@@ -12,20 +12,20 @@ from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.translation import Translated
 from airmirror.runbooks.draining import last_writers
-from airmirror.runbooks.migration import fence
+from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.access import lacking
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, session
 from airmirror.runbooks.migration.consumers import GroupThere, look_at_groups, on_target
 from airmirror.runbooks.migration.order import MoveOrder, MoveStep
-from airmirror.runbooks.migration.producers import is_closed, unfinished
-from airmirror.runbooks.migration.reverse import way_back
+from airmirror.runbooks.migration.producers import is_frozen, unfinished
+from airmirror.runbooks.migration.reverse import reverse_state
 from airmirror.runbooks.stillness import ends_of
 
-NO_WAY_BACK = (
-    "Undo works until producers have written on the target: groups go back, also those that have read on there, and the fence "
-    "comes down. What was written there does not come back by undo."
+UNDO_WITHOUT_REVERSE = (
+    "Undo works until producers have written on the target: groups go back, also those that have read on there, and producers "
+    "are unblocked. What was written there does not come back by undo."
 )
-WAY_BACK = (
+UNDO_WITH_REVERSE = (
     "Undo works also when producers have written on the target: what they wrote returns, and groups resume after it."
 )
 
@@ -43,7 +43,7 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class GroupState:
-    """A group: its positions in the topics, those not switched yet, the offsets that it would read again, who is in it."""
+    """A group: its positions in the topics, those not cut over yet, the offsets that it would read again, who is in it."""
 
     group: str
     positions: int
@@ -55,9 +55,9 @@ class GroupState:
 
 @dataclass(frozen=True)
 class MoveState:
-    """A move group now. ``reasons``: why groups can't be switched; ``writers``: the last producer of each partition that brokers
+    """A move group now. ``reasons``: why groups can't be cut over; ``writers``: the last producer of each partition that brokers
     remember; ``access``: rights and quotas that the target lacks; ``unfinished``: why it can't be finished;
-    ``reverse``: how the flow back stands."""
+    ``reverse``: how the reverse flow stands."""
 
     flow: str
     move: Move
@@ -66,16 +66,16 @@ class MoveState:
     groups: tuple[GroupState, ...]
     reasons: tuple[str, ...]
     writers: tuple[str, ...]
-    fences: tuple[str, ...]
+    blocks: tuple[str, ...]
     access: tuple[str, ...]
-    is_closed: bool
+    is_frozen: bool
     unfinished: tuple[str, ...]
     reverse: str
 
     @property
     def undo(self) -> str:
         """What an undo can do from now on, in words."""
-        return f"{self.reverse}. {WAY_BACK}" if self.reverse else NO_WAY_BACK
+        return f"{self.reverse}. {UNDO_WITH_REVERSE}" if self.reverse else UNDO_WITHOUT_REVERSE
 
     @property
     def behind(self) -> int:
@@ -85,19 +85,19 @@ class MoveState:
     @property
     def next(self) -> MoveStep:
         """The step that comes now."""
-        if self.is_closed:
+        if self.is_frozen:
             return "finish"
-        return "switch_consumers" if any(each.left for each in self.groups) else "switch_producers"
+        return "cut_over_consumers" if any(each.left for each in self.groups) else "cut_over_producers"
 
     @property
     def headline(self) -> str:
         """All of it in a sentence."""
         left = sum(each.left for each in self.groups)
         again = sum(each.again for each in self.groups)
-        stands = "closed, its producers are switched" if self.is_closed else f"{self.behind:,} offsets not verified yet"
+        stands = "frozen, its producers are cut over" if self.is_frozen else f"{self.behind:,} offsets not verified yet"
         return (
             f"{self.move.name}: {counted(len(self.move.names), 'topic')}, {stands}; {counted(len(self.groups), 'group')}, "
-            f"{counted(left, 'position')} to switch, {counted(again, 'record')} would be read again"
+            f"{counted(left, 'position')} to cut over, {counted(again, 'record')} would be read again"
         )
 
 
@@ -109,7 +109,7 @@ def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:
         ends = ends_of(source, move.names)
         writers = last_writers(source, ends) or {}
     with session(opened) as mirror:
-        fences = tuple(map(fence.str_of, fence.standing(mirror, move)))
+        blocks = tuple(map(blocking.str_of, blocking.standing(mirror, move)))
         access = tuple(lacking(mirror, move).lines)
     verified = opened.ledger.state().verified
     partitions = [
@@ -132,9 +132,9 @@ def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:
         groups=tuple(states),
         reasons=groups.reasons,
         writers=tuple(f"{key}: {each}" for key, each in sorted(writers.items())),
-        fences=fences,
+        blocks=blocks,
         access=access,
-        is_closed=is_closed(opened, move),
+        is_frozen=is_frozen(opened, move),
         unfinished=tuple(unfinished(opened, move)),
-        reverse=way_back(opened, move),
+        reverse=reverse_state(opened, move),
     )

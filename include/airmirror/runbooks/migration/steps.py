@@ -15,11 +15,11 @@ from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.access import copy_access
+from airmirror.runbooks.migration.blocking import check_blocked
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, chosen_move
-from airmirror.runbooks.migration.consumers import await_consumers, check_groups, switch_groups
-from airmirror.runbooks.migration.fence import check_standing
+from airmirror.runbooks.migration.consumers import await_consumers, check_groups, cut_over_groups
 from airmirror.runbooks.migration.order import MoveOrder, MoveStep
-from airmirror.runbooks.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
+from airmirror.runbooks.migration.producers import block_writers, check_silence, cut_over_writers, finish, is_frozen
 from airmirror.runbooks.migration.reverse import begin, check
 from airmirror.runbooks.migration.reverse import prepare as prepare_back
 from airmirror.runbooks.migration.starting import how_to_start
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class StepWork:
-    """A step to be done. ``reverse``: the flow in the opposite direction, None: the configuration has none."""
+    """A step to be done. ``reverse``: the reverse flow, None: the configuration has none."""
 
     opened: Opened
     reverse: Opened | None
@@ -42,17 +42,19 @@ class StepWork:
 
 
 def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
-    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, NotMovable, and what the step raises."""
+    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, and what the step raises."""
     opened = caught_up(pair.forward, soon=True)
-    for line in WORK[step](StepWork(opened, pair.back, chosen_move(opened, order.move), order, progress.phase)):
+    for line in WORK[step](
+        StepWork(opened, pair.reverse_or_none, chosen_move(opened, order.move), order, progress.phase)
+    ):
         progress.line(line)
 
 
 def _mirror(work: StepWork) -> Iterator[str]:
     """Topics, configs and ACLs are there, and all that the source has now is verified. Raises NotDrained."""
     opened, move = work.opened, work.move
-    if is_closed(opened, move):
-        yield f"{move.name} is closed: its producers were switched already"
+    if is_frozen(opened, move):
+        yield f"{move.name} is frozen: its producers were cut over already"
         return
     yield from prepare(opened, work.tell).report.changes
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|{PURPOSE}") as source:
@@ -70,15 +72,15 @@ def _check_groups(work: StepWork) -> Iterator[str]:
     found = check_groups(work.opened, work.move, work.order, work.tell)
     counts, left = Counter(row.group for row in found.rows), Counter(row.group for row in found.left)
     for group in work.move.groups:
-        done = "" if left[group] or not counts[group] else "; switched already"
+        done = "" if left[group] or not counts[group] else "; cut over already"
         yield f"{group}: {counted(counts[group], 'position')}, exact: 0 records are read again{done}"
     if not work.move.groups:
         yield "no group reads these topics"
 
 
-def _switch_consumers(work: StepWork) -> Iterator[str]:
+def _cut_over_consumers(work: StepWork) -> Iterator[str]:
     opened, move = work.opened, work.move
-    done = switch_groups(opened, move, work.order, work.tell)
+    done = cut_over_groups(opened, move, work.order, work.tell)
     target = opened.flow.target.alias
     yield f"{counted(len(done.left), 'position')} of {counted(len(move.groups), 'group')} written on {target}, and read back"
     yield from how_to_start(opened.flow, move, "consumers")
@@ -86,33 +88,33 @@ def _switch_consumers(work: StepWork) -> Iterator[str]:
 
 
 def _reverse(work: StepWork) -> Iterator[str]:
-    opened, move, is_switched = work.opened, work.move, is_closed(work.opened, work.move)
-    yield from prepare_back(opened, work.reverse, move, work.order, work.tell, is_switched=is_switched)
-    if is_switched:
-        check_standing(opened, move)
+    opened, move, is_cut_over = work.opened, work.move, is_frozen(work.opened, work.move)
+    yield from prepare_back(opened, work.reverse, move, work.order, work.tell, is_cut_over=is_cut_over)
+    if is_cut_over:
+        check_blocked(opened, move)
         yield from begin(opened, work.reverse, move, work.order, work.tell)
 
 
-def _switch_producers(work: StepWork) -> Iterator[str]:
+def _cut_over_producers(work: StepWork) -> Iterator[str]:
     opened, move, order = work.opened, work.move, work.order
     goes_back = order.goes_back(opened.flow)
     if goes_back:
         check(opened, work.reverse, move, order)
-        if is_closed(opened, move):
-            check_standing(opened, move)
-    for each in fence_writers(opened, move, order, work.tell):
-        yield f"fence: {each}"
-    switch_writers(opened, move, order, work.tell)
+        if is_frozen(opened, move):
+            check_blocked(opened, move)
+    for each in block_writers(opened, move, order, work.tell):
+        yield f"blocked: {each}"
+    cut_over_writers(opened, move, order, work.tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
-    closed = f"{counted(len(move.names), 'topic')} closed"
-    yield f"{closed}: all records of {source} are verified on {target}; no window will write to these topics again"
+    frozen = f"{counted(len(move.names), 'topic')} frozen"
+    yield f"{frozen}: all records of {source} are verified on {target}; no window will write to these topics again"
     if goes_back:
         yield from begin(opened, work.reverse, move, order, work.tell)
     yield from how_to_start(opened.flow, move, "producers")
 
 
 def _finish(work: StepWork) -> Iterator[str]:
-    if is_closed(work.opened, work.move):
+    if is_frozen(work.opened, work.move):
         check_silence(work.opened, work.move)
     yield from finish(work.opened, work.move, work.order, work.tell)
 
@@ -120,8 +122,8 @@ def _finish(work: StepWork) -> Iterator[str]:
 WORK: dict[MoveStep, Callable[[StepWork], Iterator[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
-    "switch_consumers": _switch_consumers,
+    "cut_over_consumers": _cut_over_consumers,
     "reverse": _reverse,
-    "switch_producers": _switch_producers,
+    "cut_over_producers": _cut_over_producers,
     "finish": _finish,
 }

@@ -1,8 +1,8 @@
-"""Undoing a migration's steps while producers are on the source: the fence comes down, groups go back, topics are opened.
+"""Undoing a migration's steps while producers are on the source: they are unblocked, groups go back, topics are unfrozen.
 
-A group that has not gone on stands where it stood before. One that has read on the target goes on at the very next record on
-the source: its position there is translated back by the flow's own segments. Once producers have written on the target it is
-too late: the way back is a flow in the other direction.
+A group that has not gone further stands where it stood before. One that has read on the target resumes at the very next record on
+the source: its position there is translated back by the flow's own mappings. Once producers have written on the target it is
+too late: what is left is a reverse flow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
 from airmirror.errors import command, counted
-from airmirror.flows.closing import owners_now, reopen
+from airmirror.flows.freezing import owners_now, unfreeze
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.translation import Translated
@@ -20,21 +20,21 @@ from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.pair import Pair
-from airmirror.runbooks.migration import fence
-from airmirror.runbooks.migration.carrying import GoingBack, going_back
+from airmirror.runbooks.migration import blocking
+from airmirror.runbooks.migration.carrying import GroupsToPutBack, going_back
 from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import members_in_words
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
-from airmirror.runbooks.moving import moved_again, put_back, unclaimed
+from airmirror.runbooks.moving import moved_again, put_back, unleased
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import shown_undo
 from airmirror.runbooks.written import written_since
-from airmirror.windows.errors import open_command
+from airmirror.windows.errors import unfreeze_command
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.switches import Fence
+from airmirror.wire.moves import ProducerBlock
 
-NOTHING = GoingBack((), (), ())
+NOTHING = GroupsToPutBack((), (), ())
 
 Tell = Callable[[str], None]
 
@@ -47,12 +47,12 @@ def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:
 
 @dataclass(frozen=True)
 class UndoneMove:
-    """An undo that would be done, or was. ``closed``: topics to open; ``reasons``: why it can't be done; ``returning``: what
-    producers have written on the target, and what the flow back copies to the source before anything else."""
+    """An undo that would be done, or was. ``frozen``: topics to unfreeze; ``reasons``: why it can't be done; ``returning``: what
+    producers have written on the target, and what the reverse flow copies to the source before anything else."""
 
-    back: GoingBack
-    closed: tuple[str, ...]
-    fences: tuple[Fence, ...]
+    back: GroupsToPutBack
+    frozen: tuple[str, ...]
+    blocks: tuple[ProducerBlock, ...]
     reasons: tuple[str, ...]
     returning: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class UndoneMove:
         again = {(row.group, row.key): row for row in self.back.rows}
         found = []
         for each in () if self.returning else self.back.groups:  # what returns takes its groups with it
-            if not each.move.group:  # that it was switched
+            if not each.move.group:  # that it was cut over
                 continue
             row = again.get((each.move.group, TopicPartition(each.move.topic, each.move.partition)))
             before = "nowhere" if each.move.before < 0 else str(each.move.before)
@@ -72,33 +72,35 @@ class UndoneMove:
                 line += f"; {why} resumes in {row.remote} at {row.found.translation}"
             found.append(line)
         found += [f"{each}; they return, and groups resume after them" for each in self.returning]
-        found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
-        return [*(f"the fence comes down: {fence.str_of(each)}" for each in self.fences), *found]
+        found += [f"{topic or 'the flow'} is unfrozen" for topic in self.frozen]
+        return [*(f"producers are unblocked: {blocking.str_of(each)}" for each in self.blocks), *found]
 
 
 def look(pair: Pair, order: MoveOrder) -> Document:
-    """The document of what an undo, or that of the fence alone, would do now."""
+    """The document of what an undo, or that of the block alone, would do now."""
     opened = pair.forward
     move = chosen_move(opened, order.move)
-    found = fence_plan(opened, move) if order.fence else undo_plan(opened, move, order)
+    found = unblock_plan(opened, move) if order.unblock else undo_plan(opened, move, order)
     return _shown(opened.flow.name, order, found, done=False)
 
 
 def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
-    """Take a move group's steps back, or its fence alone. Raises what ``undo_move`` and ``undo_fence`` do."""
+    """Take a move group's steps back, or its block alone. Raises what ``undo_move`` and ``undo_block`` do."""
     opened = pair.forward
     move = chosen_move(opened, order.move)
     found = (
-        undo_fence(opened, move, order) if order.fence else undo_move(opened, move, order, progress.phase, pair.back)
+        undo_block(opened, move, order)
+        if order.unblock
+        else undo_move(opened, move, order, progress.phase, pair.reverse_or_none)
     )
     return _shown(opened.flow.name, order, found, done=True)
 
 
 def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
     if not found.lines:
-        headline = f"{order.move}: {'no fence is up' if order.fence else 'nothing was switched'}."
+        headline = f"{order.move}: {'no producer is blocked' if order.unblock else 'nothing was cut over'}."
     else:
-        state = "without its fence" if order.fence else "undone"
+        state = "without its block" if order.unblock else "undone"
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
     changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
@@ -108,22 +110,22 @@ def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Doc
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
     owners = owners_now(opened)
-    closed = sorted(topic for topic in move.names if owners.why_closed(topic))
+    frozen = sorted(topic for topic in move.names if owners.why_frozen(topic))
     with session(opened) as mirror:
         back = going_back(mirror, move, order)
-        written = _written_there(mirror, move, is_closed=bool(closed)) if _may_hold(opened, back, closed) else []
-        returning = tuple(written) if closed and written and is_returning(opened, move) else ()
-        if returning:  # groups are moved by the flow back
+        written = _written_there(mirror, move, is_frozen=bool(frozen)) if _may_hold(opened, back, frozen) else []
+        returning = tuple(written) if frozen and written and is_returning(opened, move) else ()
+        if returning:  # groups are moved by the reverse flow
             back, written = replace(back, rows=(), reasons=()), []
-        reasons = [f"the whole flow is closed: {open_command(opened.flow.name)}"] if owners.whole else []
+        reasons = [f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}"] if owners.whole else []
         reasons += _members(mirror, back.names) + list(back.reasons) + written
-        fences = fence.standing(mirror, move)
-    return UndoneMove(back, tuple(closed), tuple(fences), tuple(reasons), returning)
+        blocks = blocking.standing(mirror, move)
+    return UndoneMove(back, tuple(frozen), tuple(blocks), tuple(reasons), returning)
 
 
 def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
-    """Do it; done again, it does what is left. ``reverse``: the flow in the opposite direction, over which producers come back
-    that have written on the target. Raises CannotUndo, DecisionIncomplete, GroupsActive, OffsetsHeld, FenceRefused,
+    """Do it; done again, it does what is left. ``reverse``: the reverse flow, over which producers come back
+    that have written on the target. Raises CannotUndo, DecisionIncomplete, GroupsActive, OffsetsHeld, BlockRefused,
     FlowBusy, what a failback raises, or a cluster's error.
     """
     flow = opened.flow
@@ -131,49 +133,49 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise _cannot(flow.name, move.name, found.reasons)
-    tell("taking the fence down")
-    fence.take_down(opened, move, order)  # first: it may keep out what returns; applications are stopped
+    tell("unblocking producers")
+    blocking.unblock_producers(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:
         undo_over(opened, reverse, move, order, tell)
         return found
 
     def nobody_has_written() -> None:
         with session(opened) as mirror:
-            if found.closed and (written := _written_there(mirror, move, is_closed=True)):
+            if found.frozen and (written := _written_there(mirror, move, is_frozen=True)):
                 raise _cannot(flow.name, move.name, tuple(written))
 
     take_back(opened, reverse, move, order, nobody_has_written, tell)
-    if found.closed:
+    if found.frozen:
         why = f"{move.name} moves back: {order.reason}"
-        reopen(opened, found.closed, reason=why, by=order.by, last=nobody_has_written, tell=tell)
+        unfreeze(opened, found.frozen, reason=why, by=order.by, last=nobody_has_written, tell=tell)
     back = _put_back(opened, move, order, tell) if found.back.groups else NOTHING
     with session(opened) as mirror:
         again = moved_again(mirror, lambda each: each.window == order.window, back.groups)
-    if again:  # nothing is claimed where groups are switched: who was doing so may have slept
+    if again:  # no lease is taken where groups are cut over: who was doing so may have slept
         raise _cannot(flow.name, move.name, again)
     return found
 
 
-def fence_plan(opened: Opened, move: Move) -> UndoneMove:
-    """Return the fence that would come down, and nothing else."""
+def unblock_plan(opened: Opened, move: Move) -> UndoneMove:
+    """Return the block that would be lifted, and nothing else."""
     with session(opened) as mirror:
-        return UndoneMove(NOTHING, (), tuple(fence.standing(mirror, move)), ())
+        return UndoneMove(NOTHING, (), tuple(blocking.standing(mirror, move)), ())
 
 
-def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
-    """Take down the fence alone, also when producers have written on the target: they are to come back.
+def undo_block(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
+    """Unblock producers alone, also when producers have written on the target: they are to come back.
 
-    Raises DecisionIncomplete, FenceRefused, or a cluster's error.
+    Raises DecisionIncomplete, BlockRefused, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
-    down = fence.take_down(opened, move, order)
+    down = blocking.unblock_producers(opened, move, order)
     catch_up_ledger(opened)
     return UndoneMove(NOTHING, (), tuple(down), ())
 
 
-def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GoingBack:
+def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupsToPutBack:
     """Write what goes back on the source, then put groups back on the target, as they stand now; which."""
-    with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
+    with session(opened) as mirror, unleased(mirror, order.window) as writer:
         back = going_back(mirror, move, order)
         if back.reasons:
             raise _cannot(opened.flow.name, move.name, back.reasons)
@@ -183,23 +185,23 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Going
             alias = opened.flow.source.alias
             refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
             raise _cannot(opened.flow.name, move.name, refused)
-        put_back(pen, back.groups)
+        put_back(writer, back.groups)
     return back
 
 
-def _written_there(mirror: Mirror, move: Move, *, is_closed: bool) -> list[str]:
-    """Return where others have written in the topics on the target; windows write to them as long as they are not closed."""
+def _written_there(mirror: Mirror, move: Move, *, is_frozen: bool) -> list[str]:
+    """Return where others have written in the topics on the target; windows write to them as long as they are not frozen."""
     found = written_since(mirror, move.names.values())
-    if found and not is_closed:
+    if found and not is_frozen:
         topics = [word for topic in sorted(move.names) for word in ("--topic", topic)]
-        close = command("flow", "close", *topics, "--reason", "…", "--yes", flow=mirror.flow.name)
-        found.append(f"what applications have written there can return when its topics are closed: {close}")
+        freeze = command("flow", "freeze", *topics, "--reason", "…", "--yes", flow=mirror.flow.name)
+        found.append(f"what applications have written there can return when its topics are frozen: {freeze}")
     return found
 
 
-def _may_hold(opened: Opened, back: GoingBack, closed: Collection[str]) -> bool:
-    """Return whether others may have written in the topics on the target: groups were switched there, or the topics closed."""
-    return bool(closed or (back.groups and not opened.flow.is_aggregate))
+def _may_hold(opened: Opened, back: GroupsToPutBack, frozen: Collection[str]) -> bool:
+    """Return whether others may have written in the topics on the target: groups were cut over there, or the topics frozen."""
+    return bool(frozen or (back.groups and not opened.flow.is_aggregate))
 
 
 def _members(mirror: Mirror, groups: set[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The proof that groups go on at the very next record, from the position that each would be given on the target.
+"""The proof that groups resume at the very next record, from the position that each would be given on the target.
 
 The record that is read on the target from there on must be the one that the group would read next on the source (invariant G).
 Both logs are only read; that this user may give groups their positions is asked.
@@ -27,7 +27,7 @@ FETCH_BYTES = 64 << 10  # one record is looked for
 
 @dataclass(frozen=True)
 class Proof:
-    """A group in one partition. ``translation``: where it would go on on the target, None: nowhere; ``again``: offsets that
+    """A group in one partition. ``translation``: where it would resume on the target, None: nowhere; ``again``: offsets that
     it would read again, since they are not verified yet; ``wrong``: why it would not resume at the very next record, or "".
     """
 
@@ -85,7 +85,7 @@ def _wrong(reading: _Reading, point: GroupPoint, refused: Collection[str]) -> st
 class _Reading:
     """Both logs of the groups' partitions, with their ends: of what is verified, where the flow replicates the topic.
 
-    ``ours``: the topics that it does; others were brought to the source by the flow back. ``starts``: of both logs.
+    ``ours``: the topics that it does; others were brought to the source by the reverse flow. ``starts``: of both logs.
     """
 
     mirror: Mirror
@@ -149,7 +149,7 @@ class _Reading:
         return self._known[side, key, start]
 
     def _is_cleaned(self, point: GroupPoint, here: Next | None, there: Next | None) -> bool:
-        """Return whether two records are not of one place: by the segments, the one here lies elsewhere on the target."""
+        """Return whether two records are not of one place: by the mappings, the one here lies elsewhere on the target."""
         if here is None or there is None or point.topic not in self.ours:
             return True
         mirror, key = self.mirror, TopicPartition(point.topic, point.partition)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted
-from airmirror.flows.closing import owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Section
@@ -20,7 +20,7 @@ from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
 from airmirror.runbooks.runbook import Order, Progress
-from airmirror.windows.fence import flow_closed
+from airmirror.windows.fence import flow_frozen
 from airmirror.windows.mirror import Journal, Mirror
 
 Tell = Callable[[str], None]
@@ -45,7 +45,7 @@ class RehearsalNeedsSource(AirmirrorError):
 
 @dataclass(frozen=True, kw_only=True)
 class FailoverRehearsal(Rehearsal):
-    """A failover rehearsed. ``slots``: the transactional ids that each claim of a failover fences; ``quiet_ms``: how long a
+    """A failover rehearsed. ``slots``: the transactional ids that each lease of a failover fences; ``quiet_ms``: how long a
     planned one waits at least."""
 
     plan: FailoverPlan
@@ -63,8 +63,8 @@ class FailoverRehearsal(Rehearsal):
         """The steps that this time is of, and what a failover does besides."""
         names = ", ".join(step.name for step in self.steps if step.is_failover)
         return (
-            f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
-            f"{counted(self.slots, 'transactional id')}, the closing record, and the positions of groups; and that a planned "
+            f"Failed over in: {names}. Not in it, since they write: three leases, of which each fences "
+            f"{counted(self.slots, 'transactional id')}, the freezing record, and the positions of groups; and that a planned "
             f"failover waits until no application has written for {self.quiet_ms / 1000:g} s (failover.quiet.ms), and copies the "
             "rest."
         )
@@ -96,12 +96,12 @@ def shown(made: FailoverRehearsal) -> Document:
 def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehearsal:
     """Rehearse a failover of the flow. What is not as it must be is in the answer.
 
-    Raises FlowClosed, RehearsalNeedsSource, or a cluster's error.
+    Raises FlowFrozen, RehearsalNeedsSource, or a cluster's error.
     """
     opened = caught_up(opened, soon=True)
     flow = opened.flow
     if shut := owners_now(opened).whole:
-        raise flow_closed(flow, shut)
+        raise flow_frozen(flow, shut)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     step = Clock(tell)
@@ -109,7 +109,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehears
         plan = failover_plan(opened)
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
-            not_judged = _judged(mirror) if opened.ledger.last_segments() else []
+            not_judged = _judged(mirror) if opened.ledger.last_mappings() else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {
@@ -126,7 +126,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehears
         not_judged=tuple(not_judged),
         compared=tuple(compared),
         proofs=tuple(proofs),
-        slots=max([1, *(claim.slots for _, _, claim in opened.ledger.claims())]),
+        slots=max([1, *(lease.slots for _, _, lease in opened.ledger.leases())]),
         quiet_ms=flow.settings.failover_quiet_ms,
     )
 

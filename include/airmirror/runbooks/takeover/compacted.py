@@ -18,12 +18,12 @@ from airmirror.evidence.logs import Log
 from airmirror.partitions import TopicPartition
 from airmirror.windows.history import Gap, History, compare_history, ranges
 from airmirror.windows.mirror import Mirror
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import Array
-from airmirror.wire.segments import SegmentRecord
 
 
-def compared(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -> History:
-    """Compare what the target holds before the first segment record of a partition. Raises a cluster's error.
+def compared(mirror: Mirror, before: MappingRecord, *, compacted: bool) -> History:
+    """Compare what the target holds before the first mapping record of a partition. Raises a cluster's error.
 
     Of a ``compacted`` topic both logs are read once more for the keys of what lacks, and the walk begins again after a gap.
     """

@@ -1,6 +1,6 @@
-"""``airmirror takeover``: MirrorMaker 2's copies as the flow will go on after them; seen first, then taken over.
+"""``airmirror takeover``: MirrorMaker 2's copies as the flow will resume after them; seen first, then taken over.
 
-Taking over commits, under the flow's claim, where each partition goes on, and the segments of what MirrorMaker 2 has copied
+Taking over commits, under the flow's lease, where each partition resumes, and the mappings of what MirrorMaker 2 has copied
 that this flow has no account of; the next window copies what comes after it, and its gate compares what was taken over with
 the source, record by record (invariants C and F).
 """
@@ -19,11 +19,11 @@ from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
-from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.handover import Found, look_at_copies
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import closed_now, make_plan
+from airmirror.windows.planning import frozen_now, make_plan
 from airmirror.windows.starts import commit_copies
 from airmirror.windows.takeover import TakenOver
 
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Continued:
-    """One partition of the flow, and where it goes on.
+    """One partition of the flow, and where it resumes.
 
     ``recorded``: the source offset that MirrorMaker 2 says it has copied last, -1 none. ``copied``: records on the target that
     this flow has no account of yet and recognises; ``again``: those that are there twice. ``end``: of the source's log.
@@ -91,20 +91,20 @@ def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT)
 def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda phase: None) -> list[Continued]:
     """Take over every partition that can be; one that can't is in error and stays as it is. MirrorMaker 2 is stopped.
 
-    Done under a claim of the name ``window``. Raises FlowBusy, FenceStuck, what ``prepare`` raises, or a cluster's error.
+    Done under a lease of the name ``window``. Raises FlowBusy, FenceStuck, what ``prepare`` raises, or a cluster's error.
     """
     prepared = prepare(opened, tell)
     opened = prepared.opened
     with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
         mirror.refresh()
-        with claimed(mirror, window, slots=1) as granted:
+        with leased(mirror, window, slots=1) as granted:
             tell("fencing what earlier windows may have left")
             fenced = fence_around(granted, 1)
             tell("following what MirrorMaker 2 has copied")
             recorded = recorded_progress(mirror.target, opened.flow)
             state = mirror.catch_up()
             granted.check_open()
-            shut = closed_now(mirror, prepared.topics)
+            shut = frozen_now(mirror, prepared.topics)
             topics = {topic: remote for topic, remote in prepared.topics.items() if topic not in shut}
             state = with_connect_offsets(mirror, state, topics)
             planned = make_plan(mirror, state, topics)

@@ -1,6 +1,6 @@
-"""The step *history* of a take-over: what MirrorMaker 2 had copied before gets segments, so that positions there are exact.
+"""The step *history* of a take-over: what MirrorMaker 2 had copied before gets mappings, so that positions there are exact.
 
-Comparing takes no claim: windows go on meanwhile. Each topic is committed under a claim of its own, and only segment records
+Comparing takes no lease: windows continue meanwhile. Each topic is committed under a lease of its own, and only mapping records
 are written, below what is verified already: each record that they map was just compared with the source (invariants D and F).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, counted
-from airmirror.flows.claims import when_free
+from airmirror.flows.leases import when_free
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
@@ -21,12 +21,12 @@ from airmirror.runbooks.takeover.compacted import compared
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.history import History
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.takeover import TakenOver, start_records
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 Tell = Callable[[str], None]
 
@@ -69,7 +69,7 @@ class ComparedCopies:
 
 
 def history_step(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[ComparedCopies]:
-    """Write the segments of what MirrorMaker 2 had copied. Raises what ``make_exact`` does."""
+    """Write the mappings of what MirrorMaker 2 had copied. Raises what ``make_exact`` does."""
     rows = make_exact(opened, order.topics, write=True, wait=order.wait, tell=progress.phase)
     for row in rows:
         before, now = row.exact_from
@@ -85,8 +85,8 @@ def make_exact(
 ) -> list[ComparedCopies]:
     """Compare MirrorMaker 2's copies of the flow's partitions (or those of ``topics``), one topic after the other.
 
-    ``write``: commit their segments; another window's claim is awaited for ``wait`` seconds. Raises NoHistoryInAggregate,
-    FlowBusy, FlowClosed, or a cluster's error.
+    ``write``: commit their mappings; another window's lease is awaited for ``wait`` seconds. Raises NoHistoryInAggregate,
+    FlowBusy, FlowFrozen, or a cluster's error.
     """
     if opened.flow.is_aggregate:
         raise NoHistoryInAggregate(opened.flow.name)
@@ -132,20 +132,20 @@ def told(row: ComparedCopies) -> Iterator[str]:
         yield f"not copied: {row.key}, {gap.count or 'some'} records between source offsets {gap.first} and {gap.last}"
 
 
-def _row(key: TopicPartition, first: SegmentRecord, history: History | None, reason: str) -> ComparedCopies:
+def _row(key: TopicPartition, first: MappingRecord, history: History | None, reason: str) -> ComparedCopies:
     after = first.source_start if history is None else history.start
     return ComparedCopies(key, first.remote_topic, (first.source_start, after), history, reason)
 
 
-def _firsts(ledger: FlowLedger) -> dict[TopicPartition, SegmentRecord]:
-    """The first segment record of each partition, of the topic that is copied now."""
-    last = ledger.last_segments()
-    records = ledger.first_segments([(*key, record.source_topic_id) for key, record in last.items()])
+def _firsts(ledger: FlowLedger) -> dict[TopicPartition, MappingRecord]:
+    """The first mapping record of each partition, of the topic that is copied now."""
+    last = ledger.last_mappings()
+    records = ledger.first_mappings([(*key, record.source_topic_id) for key, record in last.items()])
     return {TopicPartition(record.topic, record.partition): record for record in records}
 
 
-def _unfit(mirror: Mirror, first: SegmentRecord) -> str:
-    """Return why nothing before the first segment record can be compared, or counted as verified; empty: it can."""
+def _unfit(mirror: Mirror, first: MappingRecord) -> str:
+    """Return why nothing before the first mapping record can be compared, or counted as verified; empty: it can."""
     if mirror.source.topic_ids[first.topic] != first.source_topic_id:
         return "the source topic was created again"
     if mirror.target.topic_ids[first.remote_topic] != first.target_topic_id:
@@ -160,13 +160,13 @@ def _commit_patiently(mirror: Mirror, rows: Sequence[ComparedCopies], wait: floa
     chosen = [row.history for row in rows if row.history is not None and row.history.accounts]
     if not chosen:
         return
-    tell(f"committing the segments of {chosen[0].key.topic}")
+    tell(f"committing the mappings of {chosen[0].key.topic}")
     when_free(mirror.flow, lambda: _commit(mirror, chosen), tell, wait)
 
 
 def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:
-    """Write the segment records of what was compared, in one transaction under a claim; of partitions that have not changed."""
-    with claimed(mirror, f"history-{uuid.uuid4().hex[:8]}", slots=1) as granted:
+    """Write the mapping records of what was compared, in one transaction under a lease; of partitions that have not changed."""
+    with leased(mirror, f"history-{uuid.uuid4().hex[:8]}", slots=1) as granted:
         fenced = fence_around(granted, 1)
         mirror.catch_up()
         now = _firsts(mirror.index)
@@ -174,13 +174,13 @@ def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:
             (record.encode_key(), record.encode_value())
             for history in chosen
             if now.get(history.key) == history.before and not _unfit(mirror, history.before)
-            for record in _records(history, granted.claim.window)
+            for record in _records(history, granted.lease.window)
         ]
         if records:
-            driver.commit(granted, {TopicPartition(mirror.topics.segments, 0): records}, fenced.numbers[0])
+            driver.commit(granted, {TopicPartition(mirror.topics.mappings, 0): records}, fenced.numbers[0])
 
 
-def _records(history: History, window: str) -> Iterator[SegmentRecord]:
+def _records(history: History, window: str) -> Iterator[MappingRecord]:
     first = history.before
     item = Planned(
         *history.key, first.remote_topic, history.start, first.source_start, first.source_start, BYTES_GUESSED

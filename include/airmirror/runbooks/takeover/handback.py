@@ -1,4 +1,4 @@
-"""The way back to MirrorMaker 2: it continues at the record after the last one that was copied and verified here.
+"""The return to MirrorMaker 2: it continues at the record after the last one that was copied and verified here.
 
 A dedicated MirrorMaker 2 finds its progress in ``mm2-offsets.<source>.internal``, where every window commits it (invariant A).
 A connector on a Connect cluster, or under Strimzi, has it in its workers' topic under its own name: it is written there while
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.errors import command, counted
-from airmirror.flows.closing import StillReturning
+from airmirror.flows.freezing import StillReturning
+from airmirror.flows.post_window import POST_WINDOW_TASKS, PostWindowTask, do_tasks
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.rounds import ROUNDS, Round, follow
 from airmirror.naming import progress_topic
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
-from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal
 from airmirror.wire.mirrormaker import source_offset_record
 
@@ -88,17 +88,17 @@ def nothing_to_write(opened: Opened, order: HandbackOrder) -> str:
 
 def write_offsets(
     opened: Opened, order: HandbackOrder, progress: Progress = SILENT
-) -> tuple[list[CopiedPosition], list[Round]]:
-    """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
+) -> tuple[list[CopiedPosition], list[PostWindowTask]]:
+    """Write the progress of a stopped connector into its workers' topic, and do the tasks that are due; what was done.
 
-    A claim is held meanwhile, so that no window moves on. Raises HandbackRefused, StillReturning, OffsetsTopicMissing, FlowBusy,
+    A lease is held meanwhile, so that no window moves on. Raises HandbackRefused, StillReturning, OffsetsTopicMissing, FlowBusy,
     FenceStuck, or a cluster's error.
     """
     flow, topic, window = opened.flow, order.into, f"handback-{uuid.uuid4().hex[:8]}"
     with Journal.open(flow, opened.ledger, "handback") as journal:
         if not topic or journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
-        with claimed(journal, window, slots=1) as granted:
+        with leased(journal, window, slots=1) as granted:
             fence_around(granted, 1)  # a slot of a window that sleeps would commit after MirrorMaker 2 was told
             found, partitions = positions(opened), journal.target.partitions(topic)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
@@ -116,4 +116,4 @@ def write_offsets(
             for number, records in by_partition.items():
                 with Appender(flow.target, topic, number) as appender:
                     appender.append(records)
-    return found, follow(opened, ROUNDS, window, progress.phase)
+    return found, do_tasks(opened, POST_WINDOW_TASKS, window, progress.phase)

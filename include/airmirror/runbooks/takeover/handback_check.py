@@ -1,6 +1,6 @@
-"""The first records that MirrorMaker 2 copies after a hand-back: does it go on at the very next one? Only reads.
+"""The first records that MirrorMaker 2 copies after a hand-back: does it resume at the very next one? Only reads.
 
-Of each partition the target is read after what the flow's newest segment record maps, and followed in the source from there on,
+Of each partition the target is read after what the flow's newest mapping record maps, and followed in the source from there on,
 record by record: key, value, headers and timestamp are equal (invariant D), nothing lies between, and nothing is there again.
 """
 
@@ -23,7 +23,7 @@ from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import writers
 from airmirror.windows.takeover import Record, missing, read_log
 from airmirror.windows.trail import Trail, follow
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 FIRST = 1_000  # records of the target that are followed, of each partition
 SAMPLE_SECONDS = 1.0
@@ -87,8 +87,8 @@ class HandbackCheck:
     warning: str = ""
 
     @property
-    def goes_on(self) -> bool:
-        """Return whether each partition with records to copy was seen to go on at the very next one."""
+    def has_resumed(self) -> bool:
+        """Return whether each partition with records to copy was seen to resume at the very next one."""
         return bool(self.partitions) and all(
             row.verdict in (HandbackVerdict.RESUMED, HandbackVerdict.NOTHING_NEW) for row in self.partitions
         )
@@ -106,7 +106,7 @@ def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase:
     flow, begun = opened.flow, time.monotonic()
     catch_up_ledger(opened)
     state = opened.ledger.state()
-    lasts = {TopicPartition(*key): state.segments[key] for key in state.known if key in state.segments}
+    lasts = {TopicPartition(*key): state.mappings[key] for key in state.known if key in state.mappings}
     with Mirror.open(flow, opened.ledger, "handback") as mirror:
         mirror.refresh()
         gone = set(mirror.source.refresh_existing({last.topic for last in lasts.values()}))
@@ -130,8 +130,8 @@ def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase:
             return replace(checked, warning=f"whether MirrorMaker 2 runs is unknown: {error}")
 
 
-def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> FirstRecords:
-    """Follow the target's first records after those of a partition's newest segment record. Raises a cluster's error.
+def first_records(mirror: Mirror, last: MappingRecord, *, compacted: bool) -> FirstRecords:
+    """Follow the target's first records after those of a partition's newest mapping record. Raises a cluster's error.
 
     Of a ``compacted`` topic either side may lack records that the other has.
     """
@@ -170,7 +170,7 @@ def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> Fi
     return replace(found, verdict=what)
 
 
-def _unfit(mirror: Mirror, last: SegmentRecord, is_gone: bool) -> FirstRecords | None:
+def _unfit(mirror: Mirror, last: MappingRecord, is_gone: bool) -> FirstRecords | None:
     """The row of a partition of which nothing can be told; None: its records can be followed."""
     reason = ""
     if mirror.flow.is_aggregate:
@@ -190,7 +190,7 @@ def _unfit(mirror: Mirror, last: SegmentRecord, is_gone: bool) -> FirstRecords |
 
 
 def _compared(
-    mirror: Mirror, last: SegmentRecord, theirs: Sequence[Record], earliest: int, times: bool
+    mirror: Mirror, last: MappingRecord, theirs: Sequence[Record], earliest: int, times: bool
 ) -> tuple[tuple[int, int] | None, list[CopyDifference]]:
     """The place of the first record on both sides, and what is wrong with all of them, in the target's order."""
     key, position, marks = TopicPartition(last.topic, last.partition), last.source_end, [it.digest for it in theirs]
@@ -248,7 +248,7 @@ def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record])
             yield CopyDifference(HandbackVerdict.GAP, (lost[0].offset, lost[-1].offset + 1), (at, at), len(lost))
 
 
-def _far(mirror: Mirror, last: SegmentRecord, first: Record) -> int:
+def _far(mirror: Mirror, last: MappingRecord, first: Record) -> int:
     """The source offset of the target's ``first`` record, found by its timestamp; -1: it is not there."""
     key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
     found = next(read_records(mirror.target, remote, first.offset, first.offset + 1, read_committed=True), None)

@@ -46,9 +46,9 @@ def looked(opened: Opened, order: HandbackOrder, progress: Progress) -> Document
 
 def ended(opened: Opened, order: HandbackOrder, ran: Ran) -> Document:
     """The document of what was written into the topic of a connector's workers."""
-    found, rounds = ran.gave["write"]
-    tasks = [{"task": each.name, "ended": str(each.error or each.said)} for each in rounds]
-    wrong = [each for each in rounds if each.error]
+    found, tasks = ran.gave["write"]
+    tasks = [{"task": each.name, "ended": str(each.error or each.said)} for each in tasks]
+    wrong = [each for each in tasks if each.error]
     failed = f", but {counted(len(wrong), 'task')} after it failed" if wrong else ""
     return Document(
         kind="handback",
@@ -126,7 +126,7 @@ def shown_check(checked: HandbackCheck) -> Document:
         about=f"Check of the hand-back of {flow}",
         headline=f"{flow}: MirrorMaker 2 has resumed at the very next record in {resumed} of {counted(len(rows), 'partition')}."
         f"{stop}",
-        is_good=checked.goes_on,
+        is_good=checked.has_resumed,
         asked={"flow": flow},
         findings=runs or [unseen],
         sections=[

@@ -121,7 +121,7 @@ def _of_another_log(logs: _Logs, syncs: Sequence[Sync], *, compacted: bool) -> I
         most = max(sync.source for sync in strange)
         what = (
             f"the source's log is not the one that was copied up to target offset {last.target}: at source offset {last.source} "
-            "it holds another record, or none; it was cut, or the topic was created again, and MirrorMaker 2 went on"
+            "it holds another record, or none; it was cut, or the topic was created again, and MirrorMaker 2 resumed"
         )
         yield Incident(first, most, 0, what, is_loss=True)
 

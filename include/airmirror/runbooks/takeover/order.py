@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TakeoverOrder(Order):
-    """Who takes over, and why. ``wait``: seconds until MirrorMaker 2 is stopped, and for another window's claim; ``topics``: of
+    """Who takes over, and why. ``wait``: seconds until MirrorMaker 2 is stopped, and for another window's lease; ``topics``: of
     the step *history*, none: all."""
 
     wait: float = option(
-        "How many seconds to wait until MirrorMaker 2 is stopped, or for another window's claim.",
+        "How many seconds to wait until MirrorMaker 2 is stopped, or for another window's lease.",
         300.0,
         is_asked=False,
         within=(0.0, None),

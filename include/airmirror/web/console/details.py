@@ -10,7 +10,7 @@ from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row, story, topics, verified_of
 from airmirror.web.console.known import known
-from airmirror.wire.segments import Decision, Hold, ResetRecord, SegmentRecord
+from airmirror.wire.mappings import Decision, Hold, MappingRecord, ResetRecord
 
 MOST_RANGES = 200
 MOST_ROWS = 5_000  # of a page of groups
@@ -62,7 +62,7 @@ def topics_page(ledger: Ledger, flow: str) -> list[dict[str, Any]]:
 
 
 def groups_page(ledger: Ledger, flow: str) -> dict[str, Any]:
-    """Where the last rounds saw the source's groups, and what became of each; bounded, and marked where it is cut."""
+    """Where the last runs saw the source's groups, and what became of each; bounded, and marked where it is cut."""
     of_flow = ledger.flow(flow)
     offsets = of_flow.group_offsets()
     lags = {(row.group, row.topic, row.partition): row for row in ledger.flow_group_lags(flow)}
@@ -71,8 +71,8 @@ def groups_page(ledger: Ledger, flow: str) -> dict[str, Any]:
     return {
         "rows": [_group_row(key, moved.get(key), lags.get(key)) for key in keys[:MOST_ROWS]],
         "rows_in_all": len(keys),
-        "synced_ms": of_flow.last_round("sync_group_offsets"),
-        "checkpoints_ms": of_flow.last_round("emit_checkpoints"),
+        "synced_ms": of_flow.last_begun("sync_group_offsets"),
+        "checkpoints_ms": of_flow.last_begun("emit_checkpoints"),
     }
 
 
@@ -96,7 +96,7 @@ def _group_row(key: tuple[str, str, int], offset: GroupOffset | None, lag: Group
     }
 
 
-def _range(record: SegmentRecord, passed: bool) -> dict[str, Any]:
+def _range(record: MappingRecord, passed: bool) -> dict[str, Any]:
     return {
         "source_start": record.source_start,
         "source_end": record.source_end,
@@ -109,7 +109,7 @@ def _range(record: SegmentRecord, passed: bool) -> dict[str, Any]:
         "holes": record.holes,
         "lost": record.lost,
         "bytes": record.size,
-        "runs": len(record.segments),
+        "runs": len(record.ranges),
         "read_back": record.was_read_back,
         "verified": passed,
         "window": record.window,
@@ -119,7 +119,7 @@ def _range(record: SegmentRecord, passed: bool) -> dict[str, Any]:
     }
 
 
-def _is_passed(record: SegmentRecord, topic_id: Any, offset: int) -> bool:
+def _is_passed(record: MappingRecord, topic_id: Any, offset: int) -> bool:
     return record.source_topic_id == topic_id and record.source_end <= offset + 1
 
 

@@ -18,7 +18,7 @@ from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
 from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
-from airmirror.wire.segments import Action, Decision
+from airmirror.wire.mappings import Action, Decision
 
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions

@@ -8,8 +8,8 @@ from typing import Any
 
 from airmirror.flows.status import without_held
 from airmirror.ledger import Failure, FlowLedger, WindowEnd
+from airmirror.wire.mappings import GATE, Action, Decision, Hold, ResetRecord
 from airmirror.wire.owners import Owners
-from airmirror.wire.segments import GATE, Action, Decision, Hold, ResetRecord
 
 MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
 MOST_DECIDED = 100  # of a flow

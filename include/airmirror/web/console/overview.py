@@ -15,7 +15,7 @@ from airmirror.ledger.samples import FlowSample, latest
 from airmirror.ledger.showing import Totals, totals
 from airmirror.web.console.known import MOST_TEXT, KnownFlow, known, shown_decided
 
-MOST_CLOSED = 20  # topics that are listed of a flow
+MOST_FROZEN = 20  # topics that are listed of a flow
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
 
 
@@ -55,7 +55,7 @@ def summary(
 
     ``complete``: up to when all that the source had is verified, None: not known.
     """
-    numbers, shut = of_flow.numbers, of_flow.owners.closed
+    numbers, shut = of_flow.numbers, of_flow.owners.frozen
     return {
         "flow": shown.flow.name,
         "source": shown.flow.source.alias,
@@ -64,11 +64,11 @@ def summary(
         "paused": shown.is_paused,
         "red_run": shown.red_run if of_flow.stopped or of_flow.decided else "",
         "stopped": of_flow.stopped,
-        "state": "closed" if of_flow.owners.shut else _state(sums, of_flow),
+        "state": "frozen" if of_flow.owners.shut else _state(sums, of_flow),
         "decided": shown_decided(of_flow.decided),
-        "closed": [
+        "frozen": [
             {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}
-            for each in list(shut.values())[:MOST_CLOSED]
+            for each in list(shut.values())[:MOST_FROZEN]
         ],
         "topics": sums.topics if sums else 0,
         "partitions": sums.partitions if sums else 0,

@@ -17,7 +17,7 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import covering
 from airmirror.partitions import TopicPartition
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.mappings import MappingRecord
 
 MOST_SHOWN = 64 << 10  # bytes of a key, a value or a header
 MOST_HEADERS = 100
@@ -26,15 +26,15 @@ MASKED = "masked"
 _turns = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
-class TooMany(Exception):
+class TooManyReaders(Exception):
     """As many pages as are allowed read the clusters now."""
 
 
 @contextmanager
 def turn() -> Iterator[None]:
-    """One of the pages that may read Kafka at a time. Raises TooMany."""
+    """One of the pages that may read Kafka at a time. Raises TooManyReaders."""
     if not _turns.acquire(blocking=False):
-        raise TooMany
+        raise TooManyReaders
     try:
         yield
     finally:
@@ -80,8 +80,8 @@ def _routes(cluster: Cluster) -> Routes:
     return Routes(cluster, "airmirror-console", timeout=PATIENCE)
 
 
-def _target(record: SegmentRecord, offset: int) -> int | None:
-    for run in record.segments:
+def _target(record: MappingRecord, offset: int) -> int | None:
+    for run in record.ranges:
         if run.source_first <= offset < run.source_end:
             return run.target_first + offset - run.source_first
     return None
@@ -97,9 +97,9 @@ def _why_not(offset: int, log: LogBounds) -> str:
     return "no record is at this offset: it is a control record, or it was compacted away"
 
 
-def _not_copied(record: SegmentRecord | None) -> str:
+def _not_copied(record: MappingRecord | None) -> str:
     if record is None:
-        return "no window has accounted for this offset, or its segment record was pruned"
+        return "no window has accounted for this offset, or its mapping record was pruned"
     others = [
         f"{getattr(record, name)} {name}" for name in ("control", "aborted", "holes", "lost") if getattr(record, name)
     ]

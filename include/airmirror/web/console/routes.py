@@ -37,7 +37,7 @@ from airmirror.web.console.flow import flow_page
 from airmirror.web.console.opened import Flows, NoLedger, flows_of, opened
 from airmirror.web.console.overview import Shown, overview
 from airmirror.web.console.pages import docs_of, reports_of
-from airmirror.web.console.records import TooMany, record_page, turn, who
+from airmirror.web.console.records import TooManyReaders, record_page, turn, who
 from airmirror.web.console.waiting import waiting
 
 log = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ def _at_clusters(what: str) -> Iterator[Ledger]:
             yield ledger
     except BadConnection as error:
         raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
-    except TooMany:
+    except TooManyReaders:
         raise HTTPException(429, f"as many {what} now as are allowed: ask again", HEADERS) from None
 
 

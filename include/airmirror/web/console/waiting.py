@@ -17,7 +17,7 @@ from airmirror.on_airflow.tasks.approvals import asked_in
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
 from airmirror.windows.mirror import returns_of
-from airmirror.wire.segments import GATE, Hold
+from airmirror.wire.mappings import GATE, Hold
 
 MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
 # The commands of answers that have one: without --yes they tell what would be done, and write nothing.

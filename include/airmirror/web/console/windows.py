@@ -1,5 +1,5 @@
 """The last windows of a flow for its page. What windows have committed is summed up once: one that follows the log has thousands
-of segment records, and a page asks every five seconds."""
+of mapping records, and a page asks every five seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShownWindow:
 def last_committed(ledger: Ledger, connection: Connection, flow: str, resets: int) -> list[ShownWindow]:
     """Return the latest windows that committed anything, the newest first.
 
-    ``resets``: as many as the flow has had: one may have shortened segment records.
+    ``resets``: as many as the flow has had: one may have shortened mapping records.
     """
     flows, found = _kept.setdefault(ledger, {}), marks(connection, flow, MOST_WINDOWS)
     seen, before = flows.get(flow, (resets, {}))

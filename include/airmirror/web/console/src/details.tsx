@@ -42,10 +42,10 @@ function Story({ data, dagId }: { data: PartitionAnswer; dagId: string }) {
       <Decided data={data} />
       <h4 className="am-h">Ranges, the newest first</h4>
       {data.records && <p><Link to={`record/${pathOf(dagId)}`} query={recordOf(data, data.hold?.offset ?? data.ranges[0]?.source_start)}>Compare a record with its copy</Link></p>}
-      <Table name="Ranges" columns={rangeColumns(dagId)} rows={data.ranges} id={(row) => String(row.source_start)} empty="Nothing was replicated of this partition, or its segment records were pruned." />
+      <Table name="Ranges" columns={rangeColumns(dagId)} rows={data.ranges} id={(row) => String(row.source_start)} empty="Nothing was replicated of this partition, or its mapping records were pruned." />
       {data.more && <button type="button" onClick={() => place.set({ before: String(data.ranges[data.ranges.length - 1].source_start) })}>Earlier ones</button>}
       {place.query.has("before") && <button type="button" onClick={() => place.set({ before: undefined })}>Back to the newest</button>}
-      <p className="am-muted">Of the topic as it is now: ranges of an earlier topic of that name are in the segment topic.</p>
+      <p className="am-muted">Of the topic as it is now: ranges of an earlier topic of that name are in the mapping topic.</p>
     </>
   );
 }
@@ -115,10 +115,10 @@ function AllGroups({ data }: { data: GroupsAnswer }) {
     { key: "group", name: "group", by: (row) => row.group, cell: (row) => <button type="button" className="am-link" aria-pressed={chosen === row.group} onClick={() => place.set({ group: chosen === row.group ? undefined : row.group })}>{plain(row.group)}</button> },
     { key: "topic", name: "partition", by: (row) => `${row.topic}-${row.partition}`, cell: (row) => `${plain(row.topic)}-${row.partition}` },
     { key: "position", name: "on the source", right: true, how: "The next offset that the group reads, and its lag to the high watermark.", by: (row) => row.position ?? -1, cell: (row) => `${count(row.position)}${row.lag === null ? "" : `, lag ${count(row.lag)}${row.lag_ms === null ? "" : ` (${ms(row.lag_ms)})`}`}` },
-    { key: "target", name: "on the target", right: true, how: "Where the group stood there in the last round, and what its position translates to.", by: (row) => row.on_target ?? -1, cell: (row) => (row.translated === null ? count(row.on_target) : `${row.on_target === null ? "none" : count(row.on_target)} → ${count(row.translated)}`) },
+    { key: "target", name: "on the target", right: true, how: "Where the group stood there in the last run, and what its position translates to.", by: (row) => row.on_target ?? -1, cell: (row) => (row.translated === null ? count(row.on_target) : `${row.on_target === null ? "none" : count(row.on_target)} → ${count(row.translated)}`) },
     { key: "exact", name: "translation", cell: (row) => (row.exact === null ? "not known" : row.exact ? "exact" : "estimated") },
     { key: "again", name: "would read again", right: true, how: "If it failed over now: records (offsets) before its position that are not verified on the target, and how old the first of them is.", by: (row) => row.again ?? -1, cell: (row) => (row.again === null ? "not known" : `${counted(row.again, "record")}${row.again_ms === null ? "" : `, ${ms(row.again_ms)}`}`) },
-    { key: "reason", name: "not moved because", cell: (row) => (row.reason === null ? <span className="am-muted">no round yet</span> : row.reason ? <Text>{row.reason}</Text> : "it was moved") },
+    { key: "reason", name: "not moved because", cell: (row) => (row.reason === null ? <span className="am-muted">no run yet</span> : row.reason ? <Text>{row.reason}</Text> : "it was moved") },
     { key: "seen", name: "seen", by: (row) => row.seen_ms, cell: (row) => <Time at={row.seen_ms} age /> },
   ];
   const rows = chosen ? data.rows.filter((row) => row.group === chosen) : data.rows;

@@ -56,10 +56,10 @@ function Shown({ data }: { data: FlowAnswer }) {
           <DecidedList dagId={summary.dag_id} decided={summary.decided} />
         </section>
       )}
-      {summary.closed.length > 0 && (
+      {summary.frozen.length > 0 && (
         <section>
-          <h3 className="am-h">Closed</h3>
-          <ul>{summary.closed.map((each) => <li key={each.topic}>{each.topic ? plain(each.topic) : "the whole flow"}: by {plain(each.by)}, <Time at={each.time_ms} />. <Text>{each.reason}</Text></li>)}</ul>
+          <h3 className="am-h">Frozen</h3>
+          <ul>{summary.frozen.map((each) => <li key={each.topic}>{each.topic ? plain(each.topic) : "the whole flow"}: by {plain(each.by)}, <Time at={each.time_ms} />. <Text>{each.reason}</Text></li>)}</ul>
         </section>
       )}
       {data.failing.length > 0 && (

@@ -40,7 +40,7 @@ const STATES: Record<Summary["state"], [string, string]> = {
   decided: ["decided", "What the last run stopped at is decided; the next run shows what became of it."],
   held: ["held", "The gate holds partitions until an operator decides; the others are copied."],
   failing: ["failing", "Windows fail and it does not get better by itself, or the last run failed before its window ended."],
-  closed: ["closed", "A person has closed the flow: no window writes to its remote topics until it is opened again."],
+  frozen: ["frozen", "A person has frozen the flow: no window writes to its remote topics until it is unfrozen."],
   new: ["no window yet", "The ledger knows nothing of this flow: no window has ended."],
 };
 

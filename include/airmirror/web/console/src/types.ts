@@ -18,9 +18,9 @@ export interface Summary {
   paused: boolean;
   red_run: string;
   stopped: boolean; // the last run failed, and the ledger does not know why
-  state: "failing" | "closed" | "held" | "decided" | "new" | "behind" | "verified" | "unverified";
+  state: "failing" | "frozen" | "held" | "decided" | "new" | "behind" | "verified" | "unverified";
   decided: Decided[];
-  closed: { topic: string; by: string; time_ms: number; reason: string }[];
+  frozen: { topic: string; by: string; time_ms: number; reason: string }[];
   topics: number;
   partitions: number;
   behind: number;

@@ -1,6 +1,6 @@
-"""A slot's look at the segment topic: whether its window's claim still holds, and what was committed since.
+"""A slot's look at the mapping topic: whether its window's lease still holds, and what was committed since.
 
-The claim is looked at after every InitProducerId and before anything is written under it (invariant B): by an attempt, and
+The lease is looked at after every InitProducerId and before anything is written under it (invariant B): by an attempt, and
 again before each further transaction. So a producer whose last transaction was committed writes nothing before it has
 initialised again. What was committed is looked at before every commit: source offsets follow (invariant C). Holds that are
 written meanwhile are seen on the way.
@@ -19,47 +19,47 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
 from airmirror.slot.limit import Commits
-from airmirror.wire.claims import ClaimEntry, holder, note
+from airmirror.wire.leases import LeaseEntry, holder, note
+from airmirror.wire.mappings import Action, Decision, Hold, Lease, LeaseEvent, MappingRecord, decode
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Action, Claim, ClaimEvent, Decision, Hold, SegmentRecord, decode
 
-Seen = ClaimEntry | SegmentRecord | Hold | Decision
+Seen = LeaseEntry | MappingRecord | Hold | Decision
 
 
-class ClaimLog:
-    """The segment topic from the window's claim on, read on and on; what was committed and held since."""
+class LeaseLog:
+    """The mapping topic from the window's lease on, read on and on; what was committed and held since."""
 
     def __init__(self, slot: Slot, target: Routes) -> None:
         self._slot, self._target = slot, target
-        self._log = TopicPartition(slot.segment_topic, 0)
-        self._claims: list[ClaimEntry] = []
-        self._claims_next = self._segments_next = slot.claim_offset
-        self._newest: dict[TopicPartition, SegmentRecord] = {}
+        self._log = TopicPartition(slot.mapping_topic, 0)
+        self._leases: list[LeaseEntry] = []
+        self._leases_next = self._mappings_next = slot.lease_offset
+        self._newest: dict[TopicPartition, MappingRecord] = {}
         self._looked = time.monotonic()
         self.commits = Commits()  # of the window's slots
         self.is_ending = False  # whether its driver has said that slots which follow are to end
         self.held: set[TopicPartition] = (
             set()
-        )  # since the claim, by the gate or an operator, whether it was lifted or not
+        )  # since the lease, by the gate or an operator, whether it was lifted or not
 
-    def committed(self) -> dict[TopicPartition, SegmentRecord]:
-        """The newest segments committed since the claim. Raises SlotFenced where it is another's by now, or released."""
+    def committed(self) -> dict[TopicPartition, MappingRecord]:
+        """The newest mappings committed since the lease. Raises SlotFenced where it is another's by now, or released."""
         end = self._end(read_committed=False)
-        for record in self._read(self._segments_next, end, read_committed=True):
+        for record in self._read(self._mappings_next, end, read_committed=True):
             self._take(record)
-        self._claims_next = self._segments_next = end
+        self._leases_next = self._mappings_next = end
         self._looked = time.monotonic()
         self._check()
         return dict(self._newest)
 
     def check(self) -> None:
-        """Raise SlotFenced where the claim is another's by now, or released. Claims are written outside transactions, so
+        """Raise SlotFenced where the lease is another's by now, or released. Leases are written outside transactions, so
         that a slot that sleeps in its own keeps no other waiting."""
         self._looked = time.monotonic()
         end = self._end(read_committed=False)
-        for record in self._read(self._claims_next, end, read_committed=False, segments=False):
+        for record in self._read(self._leases_next, end, read_committed=False, mappings=False):
             self._take(record)
-        self._claims_next = end
+        self._leases_next = end
         self._check()
 
     def look(self) -> None:
@@ -68,16 +68,16 @@ class ClaimLog:
             self.check()
 
     def check_follows(self, starts: Mapping[TopicPartition, int], transaction: str) -> None:
-        """Raise TransactionFailed where another writer has committed segments since, so that what begins at ``starts`` does not
+        """Raise TransactionFailed where another writer has committed mappings since, so that what begins at ``starts`` does not
         follow. In an aggregate, where records of others are legal on the target, nothing else would show it.
 
         What an open transaction hides is not waited for: a fence comes before all this.
         """
-        end = max(self._segments_next, self._end(read_committed=True))
-        for record in self._read(self._segments_next, end, read_committed=True):
-            if isinstance(record, SegmentRecord):
+        end = max(self._mappings_next, self._end(read_committed=True))
+        for record in self._read(self._mappings_next, end, read_committed=True):
+            if isinstance(record, MappingRecord):
                 self._take(record)
-        self._segments_next = end
+        self._mappings_next = end
         for key, start in starts.items():
             newest = self._newest.get(key)
             if newest is not None and newest.source_end > start:
@@ -85,12 +85,12 @@ class ClaimLog:
                 raise TransactionFailed(self._target.alias, transaction, f"the commit of {key} from {start} on", reason)
 
     def _take(self, record: Seen) -> None:
-        if isinstance(record, ClaimEntry):
-            if record.offset >= self._slot.claim_offset:
-                note(self._claims, record)
-                is_own = record.claim.window == self._slot.window
-                self.is_ending = self.is_ending or (is_own and record.claim.event is ClaimEvent.ENDING)
-        elif isinstance(record, SegmentRecord):
+        if isinstance(record, LeaseEntry):
+            if record.offset >= self._slot.lease_offset:
+                note(self._leases, record)
+                is_own = record.lease.window == self._slot.window
+                self.is_ending = self.is_ending or (is_own and record.lease.event is LeaseEvent.ENDING)
+        elif isinstance(record, MappingRecord):
             self._newest[record.key] = record
             if record.window == self._slot.window:
                 self.commits.note(record.slot, record.time_ms, record.size)
@@ -99,30 +99,30 @@ class ClaimLog:
 
     @property
     def age(self) -> float:
-        """The seconds between the window's claim and its last renewal that was read, by the target's clock."""
-        first = self._claims[0]
-        who = first.claim.window, first.claim.owner
-        renewed = [each.timestamp for each in self._claims if (each.claim.window, each.claim.owner) == who]
+        """The seconds between the window's lease and its last renewal that was read, by the target's clock."""
+        first = self._leases[0]
+        who = first.lease.window, first.lease.owner
+        renewed = [each.timestamp for each in self._leases if (each.lease.window, each.lease.owner) == who]
         return (renewed[-1] - first.timestamp) / 1000
 
     def _end(self, *, read_committed: bool) -> int:
         return offsets_with_patience(self._target, [self._log], LATEST, read_committed=read_committed)[self._log]
 
-    def _read(self, start: int, end: int, *, read_committed: bool, segments: bool = True) -> Iterator[Seen]:
+    def _read(self, start: int, end: int, *, read_committed: bool, mappings: bool = True) -> Iterator[Seen]:
         for entry in read_records(self._target, self._log, start, end, read_committed=read_committed):
-            if not segments and entry.key and entry.key[0] == SegmentRecord.kind:
+            if not mappings and entry.key and entry.key[0] == MappingRecord.kind:
                 continue
             try:
                 record = decode(entry.key or b"", entry.value)
             except MalformedRecord:
                 continue  # the ledger counts and logs it
-            if isinstance(record, Claim):
-                yield ClaimEntry(entry.offset, entry.timestamp, record)
-            elif isinstance(record, SegmentRecord | Hold | Decision):
+            if isinstance(record, Lease):
+                yield LeaseEntry(entry.offset, entry.timestamp, record)
+            elif isinstance(record, MappingRecord | Hold | Decision):
                 yield record
 
     def _check(self) -> None:
-        slot, held = self._slot, holder(self._claims)
-        if held is None or held.offset != slot.claim_offset or held.released:
-            by = "(released)" if held is None or held.released else held.claim.window
+        slot, held = self._slot, holder(self._leases)
+        if held is None or held.offset != slot.lease_offset or held.released:
+            by = "(released)" if held is None or held.released else held.lease.window
             raise SlotFenced(slot.flow.name, slot.window, by)

@@ -1,4 +1,4 @@
-"""The holder of the claim, from the records in the segment topic: the log's order and the broker's clock decide (invariant B)."""
+"""The holder of the lease, from the records in the mapping topic: the log's order and the broker's clock decide (invariant B)."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows import fence, index
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import GrantedClaim, claimed
+from airmirror.windows.fence import GrantedLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, judge_window, run_window
-from airmirror.wire.claims import ClaimEntry, holder
-from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror.wire.leases import LeaseEntry, holder
+from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
 from support.topics import Record, produce
 
-CLAIMED, RENEWED, RELEASED = ClaimEvent.CLAIMED, ClaimEvent.RENEWED, ClaimEvent.RELEASED
+TAKEN, RENEWED, RELEASED = LeaseEvent.TAKEN, LeaseEvent.RENEWED, LeaseEvent.RELEASED
 
 
-def log(*records: tuple[str, ClaimEvent, int], first: dict[str, int] | None = None) -> list[ClaimEntry]:
-    """Claim records of (window, event, append time); ``first``: when a window claimed, by its own clock."""
+def log(*records: tuple[str, LeaseEvent, int], first: dict[str, int] | None = None) -> list[LeaseEntry]:
+    """Lease records of (window, event, append time); ``first``: when a window took the lease, by its own clock."""
     begun = dict(first or {})
     return [
-        ClaimEntry(
+        LeaseEntry(
             offset,
             time,
-            Claim(
+            Lease(
                 window=window,
                 event=event,
                 owner="me:1",
                 time_ms=begun.setdefault(window, time),
-                lease_ms=30_000,
+                duration_ms=30_000,
                 slots=2,
             ),
         )
@@ -52,91 +52,91 @@ def log(*records: tuple[str, ClaimEvent, int], first: dict[str, int] | None = No
     ]
 
 
-def window_of(entries: Sequence[ClaimEntry], *, compacted: bool = False) -> str | None:
+def window_of(entries: Sequence[LeaseEntry], *, compacted: bool = False) -> str | None:
     held = holder(entries, compacted=compacted)
-    return None if held is None or held.released else held.claim.window
+    return None if held is None or held.released else held.lease.window
 
 
-def test_the_first_claim_holds_while_it_is_renewed() -> None:
-    entries = log(("a", CLAIMED, 0), ("a", RENEWED, 20_000), ("b", CLAIMED, 45_000))
+def test_the_first_lease_holds_while_it_is_renewed() -> None:
+    entries = log(("a", TAKEN, 0), ("a", RENEWED, 20_000), ("b", TAKEN, 45_000))
     assert window_of(entries) == "a"
 
 
-def test_a_claim_is_taken_over_after_its_lease_or_its_release() -> None:
-    assert window_of(log(("a", CLAIMED, 0), ("b", CLAIMED, 30_001))) == "b"
-    assert window_of(log(("a", CLAIMED, 0), ("a", RELEASED, 10), ("b", CLAIMED, 20))) == "b"
+def test_a_lease_is_taken_over_after_its_end_or_its_release() -> None:
+    assert window_of(log(("a", TAKEN, 0), ("b", TAKEN, 30_001))) == "b"
+    assert window_of(log(("a", TAKEN, 0), ("a", RELEASED, 10), ("b", TAKEN, 20))) == "b"
 
 
-def test_a_claim_of_the_future_keeps_nobody_out() -> None:
-    """The broker's clock was an hour ahead, and is right again: a window that lives has renewed its claim since."""
-    ahead = (("a", CLAIMED, 3_600_000), ("a", RENEWED, 3_610_000))
+def test_a_lease_of_the_future_keeps_nobody_out() -> None:
+    """The broker's clock was an hour ahead, and is right again: a window that lives has renewed its lease since."""
+    ahead = (("a", TAKEN, 3_600_000), ("a", RENEWED, 3_610_000))
     for records, kept_out in ((ahead, False), ((*ahead, ("a", RENEWED, 10_000)), True)):
         held = holder(log(*records), compacted=True)
-        assert held is not None and held.claim.window == "a" and held.keeps_out(15_000) is kept_out
+        assert held is not None and held.lease.window == "a" and held.keeps_out(15_000) is kept_out
 
 
-def test_a_renewal_never_makes_an_older_claim_the_newest() -> None:
-    assert window_of(log(("a", CLAIMED, 0), ("b", CLAIMED, 40_000), ("a", RENEWED, 41_000))) == "b"
-    skewed = log(("b", CLAIMED, 40_000), ("a", RENEWED, 41_000), first={"b": 0, "a": 99_000})
-    assert window_of(skewed) == "b", "a slot reads from its own claim on: what renews without one there is older"
+def test_a_renewal_never_makes_an_older_lease_the_newest() -> None:
+    assert window_of(log(("a", TAKEN, 0), ("b", TAKEN, 40_000), ("a", RENEWED, 41_000))) == "b"
+    skewed = log(("b", TAKEN, 40_000), ("a", RENEWED, 41_000), first={"b": 0, "a": 99_000})
+    assert window_of(skewed) == "b", "a slot reads from its own lease on: what renews without one there is older"
 
 
-def test_of_the_last_records_alone_the_latest_claim_that_was_renewed_holds() -> None:
+def test_of_the_last_records_alone_the_latest_lease_that_was_renewed_holds() -> None:
     kept = log(("a", RENEWED, 41_000), ("b", RENEWED, 42_000), first={"a": 0, "b": 40_000})
     assert window_of(kept, compacted=True) == "b"
     assert window_of(kept[::-1], compacted=True) == "b"
     assert window_of(log(("a", RELEASED, 50)), compacted=True) is None
 
 
-def test_a_claim_that_was_refused_does_not_hide_the_one_that_is_renewed() -> None:
-    """Who was refused may die before he deletes his claim: of the others the last records alone are known."""
-    kept = log(("b", CLAIMED, 5_000), ("a", RENEWED, 40_000), first={"a": 0, "b": 5_000})
+def test_a_lease_that_was_refused_does_not_hide_the_one_that_is_renewed() -> None:
+    """Who was refused may die before he deletes his lease: of the others the last records alone are known."""
+    kept = log(("b", TAKEN, 5_000), ("a", RENEWED, 40_000), first={"a": 0, "b": 5_000})
     assert window_of(kept, compacted=True) == "a"
-    later = log(("a", RENEWED, 40_000), ("b", CLAIMED, 50_000), ("c", CLAIMED, 75_000), first={"a": 0})
+    later = log(("a", RENEWED, 40_000), ("b", TAKEN, 50_000), ("c", TAKEN, 75_000), first={"a": 0})
     assert window_of(later, compacted=True) == "c", "the lease of a had ended, that of b never began"
 
 
-def test_a_claim_that_was_released_stays_so() -> None:
-    """Whoever ends a window from outside releases its claim; its driver's thread may renew it once more."""
-    records = [("a", CLAIMED, 0), ("a", RENEWED, 1), ("a", RELEASED, 5_000), ("a", RENEWED, 6_000)]
+def test_a_lease_that_was_released_stays_so() -> None:
+    """Whoever ends a window from outside releases its lease; its driver's thread may renew it once more."""
+    records = [("a", TAKEN, 0), ("a", RENEWED, 1), ("a", RELEASED, 5_000), ("a", RENEWED, 6_000)]
     assert window_of(log(*records)) is None and window_of(log(*records), compacted=True) is None
 
 
-def test_a_second_attempt_of_a_window_takes_its_claim_over() -> None:
+def test_a_second_attempt_of_a_window_takes_its_lease_over() -> None:
     """As YARN starts an application again under one window's id: the first one's renewals count no more."""
     first, second = (
-        Claim(window="w", event=CLAIMED, owner=owner, time_ms=time, lease_ms=30_000, slots=2)
+        Lease(window="w", event=TAKEN, owner=owner, time_ms=time, duration_ms=30_000, slots=2)
         for owner, time in (("a:1", 0), ("b:1", 5_000))
     )
-    entries = [ClaimEntry(7, 0, first), ClaimEntry(8, 5_000, second)]
-    late = [ClaimEntry(9, 6_000, replace(first, event=RENEWED)), ClaimEntry(10, 7_000, replace(first, event=RELEASED))]
+    entries = [LeaseEntry(7, 0, first), LeaseEntry(8, 5_000, second)]
+    late = [LeaseEntry(9, 6_000, replace(first, event=RENEWED)), LeaseEntry(10, 7_000, replace(first, event=RELEASED))]
     held = holder([*entries, *late])
-    assert held is not None and held.offset == 8 and held.claim.owner == "b:1" and not held.released
+    assert held is not None and held.offset == 8 and held.lease.owner == "b:1" and not held.released
 
 
-def test_a_renewal_proves_that_its_claim_was_granted() -> None:
-    """A slot of b reads from b's claim on: c was granted its claim, by mistake or not, and has fenced since (tests/model)."""
-    records = [("b", CLAIMED, 31_000), ("a", RENEWED, 31_500), ("c", CLAIMED, 32_000)]
+def test_a_renewal_proves_that_its_lease_was_granted() -> None:
+    """A slot of b reads from b's lease on: c was granted its lease, by mistake or not, and has fenced since (tests/model)."""
+    records = [("b", TAKEN, 31_000), ("a", RENEWED, 31_500), ("c", TAKEN, 32_000)]
     assert window_of(log(*records, first={"a": 0})) == "b", "c may have been refused"
     assert window_of(log(*records, ("c", RENEWED, 32_001), first={"a": 0})) == "c"
 
 
-def test_who_woke_up_late_does_not_hide_a_claim_that_waits_for_its_first_renewal() -> None:
-    """a slept longer than its lease before it renewed; b was granted the claim meanwhile, and c must find it busy."""
-    kept = log(("b", CLAIMED, 31_000), ("a", RENEWED, 31_500), ("a", RELEASED, 31_600), first={"a": 0})
+def test_who_woke_up_late_does_not_hide_a_lease_that_waits_for_its_first_renewal() -> None:
+    """a slept longer than its lease before it renewed; b was granted the lease meanwhile, and c must find it busy."""
+    kept = log(("b", TAKEN, 31_000), ("a", RENEWED, 31_500), ("a", RELEASED, 31_600), first={"a": 0})
     assert window_of(kept, compacted=True) == "b"
 
 
-def test_a_window_that_has_renewed_its_claim_keeps_it(
+def test_a_window_that_has_renewed_its_lease_keeps_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger has a claim's last record only, which is a renewal: the newcomer must find it busy all the same."""
+    """The ledger has a lease's last record only, which is a renewal: the newcomer must find it busy all the same."""
     monkeypatch.setattr(fence, "RENEW_SECONDS", 0.05)
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, [Record(b"v")] * 10)
 
     def with_a_second_window(slots: Sequence[Slot]) -> list[SlotResult]:
-        while not any(claim.event is RENEWED for _, _, claim in flow.opened.ledger.claims()):
+        while not any(lease.event is RENEWED for _, _, lease in flow.opened.ledger.leases()):
             catch_up_ledger(flow.opened)
         with pytest.raises(FlowBusy, match="'first'"):
             flow.run(window="second")
@@ -146,24 +146,24 @@ def test_a_window_that_has_renewed_its_claim_keeps_it(
     assert flow.assert_equal() == 10
 
 
-def test_a_claim_is_checked_by_what_is_new(
+def test_a_lease_is_checked_by_what_is_new(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A window of hours looks at its claim every second: it does not read the topic from its beginning on each time."""
+    """A window of hours looks at its lease every second: it does not read the topic from its beginning on each time."""
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, [Record(b"v")])
     assert flow.run().is_verified
-    read, ranges = index.read_claims, list[tuple[int, int]]()
+    read, ranges = index.read_leases, list[tuple[int, int]]()
 
     def noted(
-        routes: Routes, topic: str, known: Sequence[tuple[int, int, Claim]], start: int, end: int
-    ) -> list[ClaimEntry]:
+        routes: Routes, topic: str, known: Sequence[tuple[int, int, Lease]], start: int, end: int
+    ) -> list[LeaseEntry]:
         ranges.append((start, end))
         return read(routes, topic, known, start, end)
 
-    monkeypatch.setattr(index, "read_claims", noted)
+    monkeypatch.setattr(index, "read_leases", noted)
     with Journal.open(flow.flow, flow.opened.ledger, "test") as journal:
-        with claimed(journal, "mine", slots=0) as granted:
+        with leased(journal, "mine", slots=0) as granted:
             for _ in range(3):
                 granted.check()
                 granted.renewal.grow(1)
@@ -180,7 +180,7 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(
 ) -> None:
     """Meanwhile a person has begun the partition again, and a window has copied it anew: no gate has seen that.
 
-    ``has_looked``: it sleeps after it has looked at its claim, and writes when it wakes.
+    ``has_looked``: it sleeps after it has looked at its lease, and writes when it wakes.
     """
     flow = mirror(east, west, tmp_path)
     ledger = flow.opened.ledger
@@ -191,23 +191,23 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(
         run_window(flow.flow, ledger, topics, in_this_process, WindowOrder(window, slots=lambda: 1, advance=False))
 
     def asleep(_findings: Sequence[GateRow]) -> dict[TopicPartition, str]:
-        (mine,) = (claim for _, _, claim in ledger.claims() if claim.window == "gate")
-        with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+        (mine,) = (lease for _, _, lease in ledger.leases() if lease.window == "gate")
+        with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
             appender.append([(mine.encode_key(), replace(mine, event=RELEASED).encode_value())])  # its lease is over
         carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.START_AGAIN, by="me", reason="a test"))
         copied("later")
         return {}
 
-    check = GrantedClaim.check
+    check = GrantedLease.check
 
-    def looks_and_sleeps(granted: GrantedClaim) -> None:
+    def looks_and_sleeps(granted: GrantedLease) -> None:
         check(granted)
-        monkeypatch.setattr(GrantedClaim, "check", check)
+        monkeypatch.setattr(GrantedLease, "check", check)
         asleep(())
 
     copied("first")
     if has_looked:
-        monkeypatch.setattr(GrantedClaim, "check", looks_and_sleeps)
+        monkeypatch.setattr(GrantedLease, "check", looks_and_sleeps)
     with nullcontext() if has_looked else pytest.raises(SlotFenced):
         judge_window(flow.flow, ledger, None if has_looked else asleep, window="gate", trusted={"first"})
     catch_up_ledger(flow.opened)

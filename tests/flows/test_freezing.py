@@ -1,4 +1,4 @@
-"""A flow that is closed by a record in the segment topic: no window of anybody writes there until it is opened again."""
+"""A flow that is frozen by a record in the mapping topic: no window of anybody writes there until it is unfrozen."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from uuid import uuid4
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.closing import NoSuchTopic, NotClosed, close, owners_now, reopen
+from airmirror.flows.freezing import NoSuchTopic, NotFrozen, freeze, owners_now, unfreeze
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
+from airmirror.flows.post_window import sync_group_offsets_if_due
 from airmirror.flows.prepare import Opened, prepare, read_again
 from airmirror.flows.reset import Choice, ResetOrder, carry_out
-from airmirror.flows.rounds import group_offsets_round
 from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.windows import driver, fence
-from airmirror.windows.errors import FlowBusy, FlowClosed, TopicClosed
+from airmirror.windows.errors import FlowBusy, FlowFrozen, TopicFrozen
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
@@ -32,7 +32,7 @@ from support.deployment import Deployment
 from support.flows import Mirror, at_once, in_this_process, mirror
 from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_event, numbered
 from support.groups import commit, committed
-from support.ledgers import SEGMENTS, TOPIC_ID, compacted, written
+from support.ledgers import MAPPINGS, TOPIC_ID, compacted, written
 from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce
 
 WHY = {"reason": "east burns", "by": "ada"}
@@ -44,25 +44,25 @@ def with_new_ledger(flow: Mirror, directory: Path) -> Opened:
 
 
 def nothing_runs(slots: Sequence[Slot]) -> list[SlotResult]:
-    raise AssertionError(f"slots of a closed flow: {slots}")
+    raise AssertionError(f"slots of a frozen flow: {slots}")
 
 
-def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_nobody_writes_for_a_frozen_flow_until_it_is_opened(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path, partitions=2)
     prepared = prepare(flow.opened)
     for begin in (0, 25):  # of the first window there is something to prune
         produce(east, flow.topic, numbered(25, begin))
         assert flow.run().is_verified
-    assert [each.topic for each in close(flow.opened, (), **WHY)] == [WHOLE]
-    assert close(flow.opened, (), **WHY) == [], "it is closed already"
+    assert [each.topic for each in freeze(flow.opened, (), **WHY)] == [WHOLE]
+    assert freeze(flow.opened, (), **WHY) == [], "it is frozen already"
     produce(east, flow.topic, numbered(50, 50))
     ends, elsewhere = end_offsets(west, flow.remote_topic), with_new_ledger(flow, tmp_path)
     for opened in (flow.opened, elsewhere):
-        with pytest.raises(FlowClosed, match=r"closed by ada at .*: east burns; .*airmirror flow open") as refused:
+        with pytest.raises(FlowFrozen, match=r"frozen by ada at .*: east burns; .*airmirror flow unfreeze") as refused:
             prepare(opened)
         assert not refused.value.transient
     for opened in (flow.opened, with_new_ledger(flow, tmp_path)):  # who has prepared before, or looks at nothing
-        with pytest.raises(FlowClosed):
+        with pytest.raises(FlowFrozen):
             run_window(
                 opened.flow,
                 opened.ledger,
@@ -71,15 +71,15 @@ def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: 
                 WindowOrder("late", slots=lambda: 1, advance=False),
             )
     again = ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
-    with pytest.raises(FlowClosed):
+    with pytest.raises(FlowFrozen):
         carry_out(elsewhere, again)
-    segments = flow.opened.ledger.contents()["segments"]
-    assert prune(flow.opened, 0, tmp_path, now_ms=2**52).segments == 0, "segments stay as they are"
-    assert end_offsets(west, flow.remote_topic) == ends and flow.opened.ledger.contents()["segments"] == segments
+    mappings = flow.opened.ledger.contents()["mappings"]
+    assert prune(flow.opened, 0, tmp_path, now_ms=2**52).mappings == 0, "mappings stay as they are"
+    assert end_offsets(west, flow.remote_topic) == ends and flow.opened.ledger.contents()["mappings"] == mappings
     status = flow_status(flow.opened)
-    assert "by ada" in status.closed[WHOLE] and status.refused == [] and not status.needs_somebody
-    reopen(elsewhere, (), reason="the fire is out", by="bo")
-    assert owners_now(flow.opened).closed == {} and flow_status(flow.opened).closed == {}
+    assert "by ada" in status.frozen[WHOLE] and status.refused == [] and not status.needs_somebody
+    unfreeze(elsewhere, (), reason="the fire is out", by="bo")
+    assert owners_now(flow.opened).frozen == {} and flow_status(flow.opened).frozen == {}
     assert flow.run().is_verified and flow.assert_equal() == 100
 
 
@@ -92,23 +92,23 @@ def test_a_window_that_runs_ends_as_fenced(
     ends: dict[int, int] = {}
     results: list[SlotResult] = []
 
-    def closing() -> None:
+    def freezing() -> None:
         await_copied(flow, 40)
-        close(with_new_ledger(flow, tmp_path), (), **WHY)
+        freeze(with_new_ledger(flow, tmp_path), (), **WHY)
         ends.update(end_offsets(west, flow.remote_topic))
         produce(east, flow.topic, numbered(40, 40))
 
     def execute(given: Sequence[Slot]) -> list[SlotResult]:
-        with beside(closing, threading.Event()):  # nothing but the closure ends the window
+        with beside(freezing, threading.Event()):  # nothing but the freeze ends the window
             results.extend(at_once(given))
         return results
 
     flow.run(execute, "follows", 2, FOLLOW)
     assert {each.outcome for each in results} == {Outcome.FENCED}
     assert end_offsets(west, flow.remote_topic) == ends
-    with pytest.raises(FlowClosed):
+    with pytest.raises(FlowFrozen):
         flow.run()
-    reopen(flow.opened, (), **WHY)
+    unfreeze(flow.opened, (), **WHY)
     monkeypatch.undo()
     later = replace(
         flow, opened=replace(flow.opened, flow=replace(flow.flow, window=replace(flow.flow.window, follow_ms=0)))
@@ -116,10 +116,10 @@ def test_a_window_that_runs_ends_as_fenced(
     assert later.run().is_verified and later.assert_equal() == 80
 
 
-def test_who_slept_before_he_wrote_closes_nothing(
+def test_who_slept_before_he_wrote_freezes_nothing(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """His lease is over when he has looked at his claim: a window copies on, and its fence has ended what he would write."""
+    """His lease is over when he has looked at it: a window copies on, and its fence has ended what he would write."""
     monkeypatch.setattr(fence, "LEASE_MS", 1_000)
     monkeypatch.setattr(fence, "RENEW_SECONDS", 1_000.0)
     flow = mirror(east, west, tmp_path)
@@ -140,13 +140,13 @@ def test_who_slept_before_he_wrote_closes_nothing(
 
     monkeypatch.setattr(driver, "put_batches", sleep_and_put)
     with pytest.raises(AirmirrorError):
-        close(flow.opened, (), **WHY)
-    assert copied == [10] and owners_now(other.opened).closed == {}
+        freeze(flow.opened, (), **WHY)
+    assert copied == [10] and owners_now(other.opened).frozen == {}
     produce(east, flow.topic, numbered(5, 20), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 25
 
 
-def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_topic_is_frozen_and_the_others_continue(east: Broker, west: Broker, tmp_path: Path) -> None:
     other = create_topic(east, f"other-{uuid4().hex[:8]}")
     first = mirror(east, west, tmp_path)
     flow = mirror(east, west, tmp_path, topic=first.topic, settings={"topics": f"{first.topic}, {other}"})
@@ -156,8 +156,8 @@ def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_
     before = prepare(flow.opened)
     assert flow.run().is_verified
     with pytest.raises(NoSuchTopic, match="nope"):
-        close(flow.opened, ("nope",), **WHY)
-    assert [each.topic for each in close(flow.opened, (other,), **WHY)] == [other]
+        freeze(flow.opened, ("nope",), **WHY)
+    assert [each.topic for each in freeze(flow.opened, (other,), **WHY)] == [other]
     for topic in (flow.topic, other):
         produce(east, topic, numbered(10, 10), partition=0)
     late = run_window(
@@ -167,18 +167,18 @@ def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_
         in_this_process,
         WindowOrder("late", slots=lambda: 1, advance=False),
     )
-    assert [type(row.error) for row in late.rows if row.topic == other] == [TopicClosed]
-    assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others go on"
+    assert [type(row.error) for row in late.rows if row.topic == other] == [TopicFrozen]
+    assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others continue"
     prepared = prepare(with_new_ledger(flow, tmp_path))
-    assert other not in prepared.topics and "closed by ada" in " ".join(prepared.refused)
+    assert other not in prepared.topics and "frozen by ada" in " ".join(prepared.refused)
     assert end_offsets(west, remote) == {0: 11}, "ten records and a marker"
-    with pytest.raises(NotClosed, match=f"closed topics: {other}"):
-        reopen(flow.opened, (flow.topic,), **WHY)
-    reopen(flow.opened, (other,), **WHY)
+    with pytest.raises(NotFrozen, match=f"frozen topics: {other}"):
+        unfreeze(flow.opened, (flow.topic,), **WHY)
+    unfreeze(flow.opened, (other,), **WHY)
     assert flow.run().is_verified and assert_mirrored(east, other, west, remote) == 20
 
 
-def test_groups_of_a_closed_flow_are_left_where_they_are(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_groups_of_a_frozen_flow_are_left_where_they_are(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, group = mirror(east, west, tmp_path), f"group-{uuid4().hex[:8]}"
     settings = replace(
         flow.flow.settings, groups=(group,), sync_group_offsets_enabled=True, sync_group_offsets_interval_seconds=0
@@ -187,55 +187,57 @@ def test_groups_of_a_closed_flow_are_left_where_they_are(east: Broker, west: Bro
     produce(east, flow.topic, numbered(10), partition=0)
     flow.run()
     commit(east, group, {(flow.topic, 0): 5})
-    close(opened, (), **WHY)
-    assert [row.reason for row in group_offsets_round(opened) or ()] == [Reason.CLOSED]
+    freeze(opened, (), **WHY)
+    assert [row.reason for row in sync_group_offsets_if_due(opened) or ()] == [Reason.FROZEN]
     assert committed(west, group) == {}
-    reopen(opened, (), **WHY)
-    assert [row.reason for row in group_offsets_round(opened) or ()] == [""]
+    unfreeze(opened, (), **WHY)
+    assert [row.reason for row in sync_group_offsets_if_due(opened) or ()] == [""]
 
 
 @pytest.mark.long
-def test_closures_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_freezes_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(10), partition=0)
     flow.run()
     for _ in range(2):
-        close(flow.opened, (), **WHY)
-        reopen(flow.opened, (), **WHY)
-    close(flow.opened, (flow.topic,), **WHY)
+        freeze(flow.opened, (), **WHY)
+        unfreeze(flow.opened, (), **WHY)
+    freeze(flow.opened, (flow.topic,), **WHY)
     owners = flow.opened.ledger.owners()
     assert {topic: each.owner.name for topic, each in owners.records.items()} == {WHOLE: "SOURCE", flow.topic: "TARGET"}
     read_again(flow.opened)
     assert flow.opened.ledger.owners() == owners
     entries = compacted([written(offset, each) for offset, each in enumerate(owners.records.values())])
     cleaned = Ledger(f"sqlite:///{tmp_path}/cleaned.db").flow("a->b")
-    cleaned.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
+    cleaned.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
     assert cleaned.owners() == owners
 
 
-def test_a_closure_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_a_freeze_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     for wrong in ({"reason": " ", "by": "ada"}, {"reason": "why", "by": ""}):
         with pytest.raises(DecisionIncomplete):
-            close(flow.opened, (), **wrong)
-    with pytest.raises(NotClosed):
-        reopen(flow.opened, (), **WHY)
+            freeze(flow.opened, (), **wrong)
+    with pytest.raises(NotFrozen):
+        unfreeze(flow.opened, (), **WHY)
 
 
 @pytest.mark.long
-def test_the_commands_close_and_open(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_the_commands_freeze_and_open(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid4().hex[:8]}")
     produce(east, topic, [Record(b"v")], partition=0)
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
     reason = ("--reason", "east burns", "--by", "ada")
-    dry = command("flow", "close", *reason)
-    assert dry.exit_code == 0 and "would be closed" in dry.stdout and "Nothing was written" in dry.stdout
-    assert "closed" not in command("status").stdout
-    assert f"flow {command.flow} is closed" in command("flow", "close", *reason, "--yes").stdout
+    dry = command("flow", "freeze", *reason)
+    assert dry.exit_code == 0 and "would be frozen" in dry.stdout and "Nothing was written" in dry.stdout
+    assert "frozen" not in command("status").stdout
+    assert f"flow {command.flow} is frozen" in command("flow", "freeze", *reason, "--yes").stdout
     shown = command("status")
-    assert "closed" in shown.stdout and "by ada" in shown.stdout and "east burns" in shown.stdout
+    assert "frozen" in shown.stdout and "by ada" in shown.stdout and "east burns" in shown.stdout
     refused = command("run-window", "--local", "--no-expectations")
-    assert refused.exit_code == 1 and "was closed by ada" in refused.output and "airmirror flow open" in refused.output
-    assert "would be open" in command("flow", "open", *reason).stdout
-    assert f"flow {command.flow} is open" in command("flow", "open", *reason, "--yes").stdout
-    assert command("flow", "open", *reason, "--yes").exit_code == 1
+    assert (
+        refused.exit_code == 1 and "was frozen by ada" in refused.output and "airmirror flow unfreeze" in refused.output
+    )
+    assert "would be unfrozen" in command("flow", "unfreeze", *reason).stdout
+    assert f"flow {command.flow} is unfrozen" in command("flow", "unfreeze", *reason, "--yes").stdout
+    assert command("flow", "unfreeze", *reason, "--yes").exit_code == 1

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.segments``: how fast the segment topic grows, on a real broker, and what keeps it small.
+"""``python -m benchmarks.mappings``: how fast the mapping topic grows, on a real broker, and what keeps it small.
 
 Windows over partitions that all have new records; the log's size on disk after them, after the cleaner, and after pruning.
-Writes the section "Segments" of RESULTS.md.
+Writes the section "Mappings" of RESULTS.md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
 from airmirror.local import LOCAL
-from airmirror.naming import segment_topic
-from airmirror.offsets.pruning import prune_segments
+from airmirror.naming import mapping_topic
+from airmirror.offsets.pruning import prune_mappings
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from benchmarks import sections
@@ -49,13 +49,13 @@ COMPACT_NOW = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.segments", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mappings", description=__doc__)
     parser.add_argument("--windows", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--results", type=Path, default=sections.RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
     LOCAL.mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="bench-segments-", dir=LOCAL))
+    directory = Path(tempfile.mkdtemp(prefix="bench-mappings-", dir=LOCAL))
     started: list[Broker] = []
     try:
         for name in ("east", "west"):
@@ -77,12 +77,12 @@ def main() -> None:
 def measure(opened: Opened, east: Broker, west: Broker, windows: int, partitions: int) -> Grid:
     """The log after the windows, after its cleaner, and after all but the newest was deleted on the source and pruned."""
     note = (
-        f"The log of `{segment_topic('east')}` on disk after {windows} windows over {partitions} partitions that all have new "
+        f"The log of `{mapping_topic('east')}` on disk after {windows} windows over {partitions} partitions that all have new "
         "records in each, on a real broker; then after the cleaner (its delays set to nothing), and after the source has "
-        "deleted all but the newest records and the segments were pruned. Markers, claims and verified offsets are included. "
+        "deleted all but the newest records and the mappings were pruned. Markers, leases and verified offsets are included. "
         "A year: of one-minute windows on 1,000 partitions, nothing pruned."
     )
-    grid = Grid("Segments", note, ("", "bytes", "segment records", "bytes a window and partition", "a year"))
+    grid = Grid("Mappings", note, ("", "bytes", "mapping records", "bytes a window and partition", "a year"))
     for _ in range(windows):
         run(opened, east, partitions)
     ends, total, written = ends_of(opened), size(west), windows * partitions
@@ -95,9 +95,9 @@ def measure(opened: Opened, east: Broker, west: Broker, windows: int, partitions
     for future in admin.delete_records([TopicPartition("bench", key, end) for key, end in ends.items()]).values():
         future.result()
     catch_up_ledger(opened)
-    pruned = prune_segments(opened.flow, opened.ledger, window="prune")
+    pruned = prune_mappings(opened.flow, opened.ledger, window="prune")
     if pruned != written:
-        raise RuntimeError(f"{pruned} segment records were pruned of {written}")
+        raise RuntimeError(f"{pruned} mapping records were pruned of {written}")
     left = compacted
     for _ in range(2):  # what is deleted leaves a record of its key, which the next turn of the cleaner takes
         run(opened, east, partitions)
@@ -122,8 +122,8 @@ def run(opened: Opened, east: Broker, partitions: int) -> None:
 
 
 def ends_of(opened: Opened) -> dict[int, int]:
-    """Where each partition's newest segment record ends on the source."""
-    return {partition: record.source_end for (_, partition), record in opened.ledger.last_segments().items()}
+    """Where each partition's newest mapping record ends on the source."""
+    return {partition: record.source_end for (_, partition), record in opened.ledger.last_mappings().items()}
 
 
 def add(grid: Grid, what: str, total: int, records: int) -> None:
@@ -132,7 +132,7 @@ def add(grid: Grid, what: str, total: int, records: int) -> None:
 
 
 def logs(broker: Broker) -> list[Path]:
-    return sorted(broker.directory.rglob(f"{segment_topic('east')}-0/*.log"))
+    return sorted(broker.directory.rglob(f"{mapping_topic('east')}-0/*.log"))
 
 
 def size(broker: Broker) -> int:
@@ -143,7 +143,7 @@ def size(broker: Broker) -> int:
 
 def configure(broker: Broker, configs: dict[str, str]) -> None:
     entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs.items()]
-    resource = ConfigResource(ResourceType.TOPIC, segment_topic("east"), incremental_configs=entries)
+    resource = ConfigResource(ResourceType.TOPIC, mapping_topic("east"), incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()

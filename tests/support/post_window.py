@@ -1,4 +1,4 @@
-"""Rounds of a flow for some groups alone, because the clusters are shared by all tests."""
+"""Post-window tasks of a flow for some groups alone, because the clusters are shared by all tests."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ def reverse_of(flow: Mirror, location: str = "source") -> Opened:
     }
     configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
     back = configuration.flow(f"west->{alias}")
-    return Opened(configuration, back, flow.opened.ledger.beside(back.name))
+    return Opened(configuration, back, flow.opened.ledger.other(back.name))

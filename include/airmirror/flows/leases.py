@@ -1,4 +1,4 @@
-"""Waiting for a flow's claim while another window has it."""
+"""Waiting for a flow's lease while another window has it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def when_free(
     seconds: float | None = None,
     others: Sequence[Flow] = (),
 ) -> Done:
-    """Do what needs the claim of the flow, or of ``others``, and wait while another window has it. Raises FlowBusy after
+    """Do what needs the lease of the flow, or of ``others``, and wait while another window has it. Raises FlowBusy after
     ``seconds``; by default after the longest that a window of that flow takes, and after three minutes at the earliest."""
     longest = {each.name: each.window.longest_ms / 1000 + MARGIN_SECONDS for each in (flow, *others)}
 

@@ -1,4 +1,4 @@
-"""What a switch looks at last: groups that are read on or lost while they are moved, and each partition of each topic."""
+"""What a cut-over looks at last: groups that are read on or lost while they are moved, and each partition of each topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.flows.closing import close, owners_now
+from airmirror.flows.freezing import freeze, owners_now
 from airmirror.runbooks.draining import NotDrained
 from airmirror.runbooks.migration import consumers, producers
 from airmirror.runbooks.migration.consumers import GroupsHaveMembers, GroupsNotMoved
@@ -54,7 +54,7 @@ def test_a_position_that_the_target_did_not_keep_is_named(
     key = flow.remote_topic, 0
     after_positions_are_written(monkeypatch, lambda: commit(flow.target, group, {key: 9}))
     with pytest.raises(GroupsNotMoved, match=f"{group} in {flow.remote_topic}-0: 9 instead of 10"):
-        takes(flow.opened, "switch_consumers")
+        takes(flow.opened, "cut_over_consumers")
 
 
 def test_a_group_that_reads_on_while_it_is_moved_is_named(
@@ -62,7 +62,7 @@ def test_a_group_that_reads_on_while_it_is_moved_is_named(
 ) -> None:
     after_positions_are_written(monkeypatch, lambda: commit(flow.source, group, {(flow.topic, 0): 12}))
     with pytest.raises(GroupsNotMoved, match=f"{group} in {flow.topic}-0 at 12 by now on the source"):
-        takes(flow.opened, "switch_consumers")
+        takes(flow.opened, "cut_over_consumers")
 
 
 def test_a_group_that_comes_back_while_it_is_moved_is_named(
@@ -71,10 +71,10 @@ def test_a_group_that_comes_back_while_it_is_moved_is_named(
     with ExitStack() as back:
         after_positions_are_written(monkeypatch, lambda: back.enter_context(member(flow.source, group, flow.topic)))
         with pytest.raises(GroupsHaveMembers, match=f"{group}: rdkafka at 127.0.0.1"):
-            takes(flow.opened, "switch_consumers")
+            takes(flow.opened, "cut_over_consumers")
 
 
-def test_each_partition_of_each_topic_is_looked_at_last_and_closed(
+def test_each_partition_of_each_topic_is_looked_at_last_and_frozen(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow, other = moving(east, west, tmp_path, partitions=2, move_shop_topics=".*")
@@ -90,12 +90,12 @@ def test_each_partition_of_each_topic_is_looked_at_last_and_closed(
 
         monkeypatch.setattr(producers, "prove_past", prove_and_write)
         with pytest.raises(NotDrained, match=f"{topic}-{number}: verified up to 5, the source ends at 6"):
-            takes(flow.opened, "switch_producers")
-        assert owners_now(flow.opened).closed == {}
+            takes(flow.opened, "cut_over_producers")
+        assert owners_now(flow.opened).frozen == {}
     monkeypatch.undo()
     assert flow.run().is_verified
-    close(flow.opened, [flow.topic], reason="this one first", by="ada")
-    takes(flow.opened, "switch_producers")
-    assert owners_now(flow.opened).closed.keys() == {flow.topic, other}
+    freeze(flow.opened, [flow.topic], reason="this one first", by="ada")
+    takes(flow.opened, "cut_over_producers")
+    assert owners_now(flow.opened).frozen.keys() == {flow.topic, other}
     for topic in (flow.topic, other):
         assert assert_mirrored(east, topic, west, f"{flow.flow.source.alias}.{topic}") == 12

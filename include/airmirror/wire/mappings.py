@@ -1,8 +1,8 @@
-"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, resets, identity.
+"""The records of the mapping topic, versioned: leases, mappings, verified offsets, holds, decisions, resets, identity.
 
-A key begins with INT8 kind, a value with INT16 version (0; of segments 1, if they tell when they were read). Keys are unique,
+A key begins with INT8 kind, a value with INT16 version (0; of mappings 1, if they tell when they were read). Keys are unique,
 so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here and
-in ``closures``.
+in ``freezes``.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ from airmirror.wire.fields import (
     Field,
     Fields,
     FieldType,
-    SegmentTopicRecord,
+    MappingTopicRecord,
     enumerated,
     fields,
     together,
 )
+from airmirror.wire.moves import OfMoves
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
-from airmirror.wire.switches import OfSwitches
 
 VERSION = 0
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
 
-class ClaimEvent(IntEnum):
-    """The event of a claim record's window."""
+class LeaseEvent(IntEnum):
+    """The event of a lease record's window."""
 
-    CLAIMED = 0
+    TAKEN = 0
     RENEWED = 1
     RELEASED = 2
     ENDING = 3  # a renewal: slots that follow the log end
 
 
 @dataclass(frozen=True)
-class Claim(SegmentTopicRecord):
-    """The right of one window to write for a flow (invariant B). ``slots``: the most that any claim ever had."""
+class Lease(MappingTopicRecord):
+    """The right of one window to write for a flow (invariant B). ``slots``: the most that any lease ever had."""
 
     kind: ClassVar[int] = 1
     key_fields: ClassVar[Fields] = fields(window=STRING)
     value_fields: ClassVar[Fields] = fields(
-        event=enumerated(ClaimEvent, "claim event"), owner=STRING, time_ms=INT64, lease_ms=INT64, slots=INT32
+        event=enumerated(LeaseEvent, "lease event"), owner=STRING, time_ms=INT64, duration_ms=INT64, slots=INT32
     )
 
     window: str
-    event: ClaimEvent
+    event: LeaseEvent
     owner: str
     time_ms: int
-    lease_ms: int
+    duration_ms: int
     slots: int
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class MappedRange:
     """A run of source offsets that lie at consecutive target offsets."""
 
     source_first: int
@@ -84,39 +84,39 @@ class Segment:
         return self.target_first + self.count
 
 
-class Runs(Field):
-    """Segments, each by the gaps to the end of the one before; the first to the record's source and target start."""
+class Ranges(Field):
+    """Ranges, each by the gaps to the end of the one before; the first to the record's source and target start."""
 
     def write(self, record: object) -> bytes:
-        assert isinstance(record, SegmentRecord)
-        out = bytearray(unsigned_varint(len(record.segments)))
+        assert isinstance(record, MappingRecord)
+        out = bytearray(unsigned_varint(len(record.ranges)))
         source, target = record.source_start, record.target_start
-        for segment in record.segments:
-            out += unsigned_varint(segment.source_first - source)
-            out += unsigned_varint(segment.target_first - target)
-            out += unsigned_varint(segment.count)
-            source, target = segment.source_end, segment.target_end
+        for run in record.ranges:
+            out += unsigned_varint(run.source_first - source)
+            out += unsigned_varint(run.target_first - target)
+            out += unsigned_varint(run.count)
+            source, target = run.source_end, run.target_end
         return bytes(out)
 
     def read(self, reader: Reader, into: dict[str, Any]) -> None:
         count = reader.unsigned_varint()
         if count * 3 > reader.left:
-            raise MalformedRecord(f"{count} segments in {reader.left} bytes")
+            raise MalformedRecord(f"{count} ranges in {reader.left} bytes")
         found = []
         source, target = into["source_start"], into["target_start"]
         for _ in range(count):
             source += reader.unsigned_varint()
             target += reader.unsigned_varint()
-            segment = Segment(source, target, reader.unsigned_varint())
-            found.append(segment)
-            source, target = segment.source_end, segment.target_end
+            run = MappedRange(source, target, reader.unsigned_varint())
+            found.append(run)
+            source, target = run.source_end, run.target_end
         if max(source, target) > MOST_OFFSET:
-            raise MalformedRecord(f"segments that end at {source} and {target}")
-        into["segments"] = tuple(found)
+            raise MalformedRecord(f"ranges that end at {source} and {target}")
+        into["ranges"] = tuple(found)
 
 
 @dataclass(frozen=True)
-class SegmentRecord(SegmentTopicRecord, OfCopy):
+class MappingRecord(MappingTopicRecord, OfCopy):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
@@ -134,8 +134,8 @@ class SegmentRecord(SegmentTopicRecord, OfCopy):
             *fields(target_topic_id=UUID_ID, remote_topic=STRING, target_start=INT64, target_end=INT64).fields,
             *fields(copied=INT64, control=INT64, aborted=INT64, holes=INT64, lost=INT64, size=INT64).fields,
             *fields(max_timestamp=INT64, leader_epoch=INT32, digest=BYTES_16).fields,
-            Runs(
-                "segments",
+            Ranges(
+                "ranges",
                 FieldType("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:"),
             ),
         )
@@ -165,7 +165,7 @@ class SegmentRecord(SegmentTopicRecord, OfCopy):
     max_timestamp: int
     leader_epoch: int
     digest: bytes
-    segments: tuple[Segment, ...]
+    ranges: tuple[MappedRange, ...]
     min_timestamp: int = -1
     read_ms: int = -1
     target_epoch: int = -1
@@ -190,8 +190,8 @@ class SegmentRecord(SegmentTopicRecord, OfCopy):
 
 
 @dataclass(frozen=True)
-class Verified(SegmentTopicRecord, OfPartition):
-    """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the segment topic as
+class Verified(MappingTopicRecord, OfPartition):
+    """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the mapping topic as
     its judge had read it; where a reset of the partition lies between, it slept, and the record counts for nothing."""
 
     kind: ClassVar[int] = 3
@@ -211,7 +211,7 @@ class Verified(SegmentTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class Hold(SegmentTopicRecord, OfPartition):
+class Hold(MappingTopicRecord, OfPartition):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
@@ -239,7 +239,7 @@ PAIRS = FieldType(
 
 
 @dataclass(frozen=True)
-class FlowIdentity(SegmentTopicRecord):
+class FlowIdentity(MappingTopicRecord):
     """The clusters that a flow joins, and its rules: what other configurations must know of it.
 
     ``upstream``: aliases and ids of the clusters from which records may have reached the flow's source, as those who
@@ -288,7 +288,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(SegmentTopicRecord, OfPartition):
+class Decision(MappingTopicRecord, OfPartition):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would resume at.
@@ -310,7 +310,7 @@ class Decision(SegmentTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class ResetRecord(SegmentTopicRecord, OfPartition):
+class ResetRecord(MappingTopicRecord, OfPartition):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
@@ -353,14 +353,14 @@ class Tombstone:
     key: tuple[object, ...]
 
 
-Written = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | OfSwitches
+Written = Lease | MappingRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | OfMoves
 Record = Written | Tombstone
 
 KINDS: dict[int, type[Written]] = {record.kind: record for record in get_args(Written)}
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    """A record of the segment topic. Raises MalformedRecord, also for kinds and versions that are not known."""
+    """A record of the mapping topic. Raises MalformedRecord, also for kinds and versions that are not known."""
     reader = Reader(key)
     kind = reader.int8()
     declared = KINDS.get(kind)
@@ -372,7 +372,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
     version = reader.int16()
-    later = SegmentRecord.later_fields(version) if declared is SegmentRecord else ()
+    later = MappingRecord.later_fields(version) if declared is MappingRecord else ()
     if version != VERSION and not later:
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
     found = declared.value_fields.decode(reader, found)

@@ -1,5 +1,5 @@
-"""The records of the segment topic that the undo of a failover or a migration needs, and its account: moved groups, rescued
-records, fences. They decide nothing: who may write a topic is in ``owners``."""
+"""The records of the mapping topic that the undo of a failover or a migration needs, and its account: moved groups, rescued
+records, blocked producers. They decide nothing: who may write a topic is in ``owners``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, SegmentTopicRecord, fields
+from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, MappingTopicRecord, fields
 from airmirror.wire.owners import Ownership
 
 
 @dataclass(frozen=True)
-class GroupMove(SegmentTopicRecord):
+class GroupMove(MappingTopicRecord):
     """A group that a failover or a migration has moved in a partition of the target, and its position there before (-1:
     none)."""
 
@@ -34,7 +34,7 @@ class GroupMove(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class Rescue(SegmentTopicRecord):
+class Rescue(MappingTopicRecord):
     """Records of the source that were not replicated, copied in one transaction with this record.
 
     The source offsets from ``source_start`` on and before ``source_end``; ``records`` of them hold data, and lie in ``into`` at
@@ -71,8 +71,8 @@ class Rescue(SegmentTopicRecord):
 
 
 @dataclass(frozen=True)
-class Fence(SegmentTopicRecord):
-    """A fence that a migration has put around a topic of the source, written before it: ``principal`` is denied WRITE."""
+class ProducerBlock(MappingTopicRecord):
+    """A block that a migration has put on a topic of the source, written before it: ``principal`` is denied WRITE."""
 
     kind: ClassVar[int] = 11
     key_fields: ClassVar[Fields] = fields(topic=STRING, principal=STRING)
@@ -92,4 +92,4 @@ def rescues_of(rescues: Iterable[Rescue], topic: str, partition: int, source_top
             yield each
 
 
-OfSwitches = Ownership | GroupMove | Rescue | Fence
+OfMoves = Ownership | GroupMove | Rescue | ProducerBlock

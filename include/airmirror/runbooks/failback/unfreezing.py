@@ -1,8 +1,8 @@
-"""The flow that was failed over, opened again after the return: it goes on after what has returned, and keeps its segments.
+"""The flow that was failed over, unfrozen after the return: it resumes after what has returned, and keeps its mappings.
 
-What returned is accounted for by the segments of the flow in the opposite direction, read backwards, compared record by record
-by a gate, and only then is the flow open (invariants C, F and G). Every step reads again what is so: done again, it does what is
-left.
+What returned is accounted for by the mappings of the reverse flow, read backwards, compared record by record
+by a gate, and only then is the flow unfrozen (invariants C, F and G). Every step reads again what is so: done again, it does what
+is left.
 """
 
 from __future__ import annotations
@@ -11,49 +11,49 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.flows.closing import commit_change, overtaking
+from airmirror.flows.freezing import commit_change, overtaking
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.differing import prove
 from airmirror.runbooks.failback.divergence import Offsets
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, claim_name
-from airmirror.runbooks.failback.returning import NeverCrossed, ReturnNotDrained
+from airmirror.runbooks.failback.pair import Pair, lease_name
+from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
 from airmirror.runbooks.moving import moves_in
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.mappings import ResetRecord
+from airmirror.wire.moves import GroupMove, Rescue, rescues_of
 from airmirror.wire.owners import Change, Owner
-from airmirror.wire.segments import ResetRecord
-from airmirror.wire.switches import GroupMove, Rescue, rescues_of
 
 Tell = Callable[[str], None]
 FORGET = "forget"  # the choice after which a topic is none of a flow's own
 
 
-def open_again(
+def unfreeze_after_return(
     pair: Pair,
     names: Mapping[str, str],
     order: FailbackOrder,
     last: Callable[[], None] = lambda: None,
     tell: Tell = lambda phase: None,
 ) -> list[Continuation]:
-    """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
-    ``last``: asked under the claim, what it raises keeps them closed.
+    """Account for what returned of remote topics (``names``, with where they returned to), and unfreeze them; what was added.
+    ``last``: asked under the lease, what it raises keeps them frozen.
 
-    Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
+    Raises ReturnNotDrained, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is frozen then.
     """
     forward = pair.forward
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
-        overtaking(forward, claim_name(), tell) as granted,
+        overtaking(forward, lease_name(), tell) as granted,
     ):
         with overtaking(
-            pair.reverse, claim_name(), tell
+            pair.reverse, lease_name(), tell
         ):  # none of its windows writes any more, whenever it has looked
             still = granted.owners.returning((Owner.RETURNED,))
         ahead.refresh()
@@ -74,17 +74,17 @@ def open_again(
 
 
 def forget_return(pair: Pair, names: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
-    """The flow in the opposite direction has nothing to do with these remote topics any more, which return no more.
+    """The reverse flow has nothing to do with these remote topics any more, which return no more.
 
     Raises FlowBusy, SlotFenced.
     """
-    with overtaking(pair.reverse, claim_name(), tell) as granted:
+    with overtaking(pair.reverse, lease_name(), tell) as granted:
         write_forgotten(granted, names, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
 
 
-def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, reason: str) -> None:
-    """Forget these remote topics, under the claim of the flow by which they returned; done again, nothing."""
+def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:
+    """Forget these remote topics, under the lease of the flow by which they returned; done again, nothing."""
     now = int(time.time() * 1000)
     decided = [
         ResetRecord(
@@ -95,7 +95,7 @@ def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, r
             lost_first=-1,
             lost_end=-1,
             start=-1,
-            window=granted.claim.window,
+            window=granted.lease.window,
             by=by.strip(),
             reason=reason.strip(),
         )
@@ -107,13 +107,11 @@ def write_forgotten(granted: GrantedClaim, names: Collection[str], *, by: str, r
         granted.appender.append([(each.encode_key(), each.encode_value()) for each in decided])
 
 
-def _accounts(
-    ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: FailbackOrder
-) -> list[Continuation]:
-    """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, NeverCrossed."""
+def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
+    """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, LeftOnSource."""
     remote = {topic: name for name, topic in names.items()}
     looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
-    last = opposite.last_segments()
+    last = reverse.last_mappings()
     keys = [TopicPartition(each.remote_topic, each.partition) for each in looked]
     ends = offsets_with_patience(ahead.target, [key for key in keys if key in last], LATEST)
     left = [
@@ -126,7 +124,7 @@ def _accounts(
     rescues = ahead.index.of_kind(Rescue)
     saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
     found = [
-        _account(ahead, facts, opposite, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
+        _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
         for facts, key in zip(looked, keys, strict=True)
         if key in last
     ]
@@ -134,22 +132,22 @@ def _accounts(
     stay = [(each, behind(each, rescues)) for each in made]
     never = [f"{each.key}: {count:,} records" for each, count in stay if count]
     if never and not order.leave:
-        raise NeverCrossed(ahead.flow.name, tuple(never))
+        raise LeftOnSource(ahead.flow.name, tuple(never))
     return made
 
 
 def _account(
-    ahead: Mirror, facts: Facts, opposite: FlowLedger, ends: Mapping[TopicPartition, int], *, rescued: bool
+    ahead: Mirror, facts: Facts, reverse: FlowLedger, ends: Mapping[TopicPartition, int], *, rescued: bool
 ) -> Continuation | None:
     """Return the account of what returned to a partition; None: all of it is accounted for, or there is nothing to account."""
     remote = TopicPartition(facts.remote_topic, facts.partition)
-    last, kept = opposite.last_segments()[remote], borne_out(facts)
+    last, kept = reverse.last_mappings()[remote], borne_out(facts)
     start = kept.last.source_end if kept.last else facts.earliest
     if kept.is_whole and kept.last and start >= last.target_end:
         return None
-    records = list(opposite.segments(*remote, last.source_topic_id))
+    records = list(reverse.mappings(*remote, last.source_topic_id))
     if facts.last is None and not any(each.copied for each in records) and not rescued:
-        return None  # nothing crossed, nothing returned: the flow begins with it when it is open
+        return None  # nothing was replicated, nothing returned: the flow begins with it when it is unfrozen
     return continue_after(
         ahead,
         facts,
@@ -157,7 +155,7 @@ def _account(
         start=start,
         end=max(start, last.target_end),
         target_end=ends[remote],
-        opposite=(each for each in records if each.target_end > start),
+        reverse=(each for each in records if each.target_end > start),
     )
 
 
@@ -168,6 +166,6 @@ def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
     return len(each.alone) - int(saved.sum())
 
 
-def _forgotten_moves(granted: GrantedClaim, names: Mapping[str, str]) -> list[KeyValue]:
+def _forgotten_moves(granted: GrantedLease, names: Mapping[str, str]) -> list[KeyValue]:
     """What forgets where groups stood before the failover: they were moved back, and it can't be undone any more."""
     return [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]

@@ -1,7 +1,7 @@
-"""Opening a flow again: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
-It is not opened over records that have returned to its source, by a failback that was undone, and that it has no account of.
+"""Unfreezing a flow: its windows resume after what was rescued, which lies on the target already, in a topic of its own.
+It is not unfrozen over records that have returned to its source, by a failback that was undone, and that it has no account of.
 
-Its next window copies what was not replicated while the flow was closed, and not rescued.
+Its next window copies what was not replicated while the flow was frozen, and not rescued.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from airmirror.ledger import FlowLedger
 from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
-from airmirror.windows.fence import GrantedClaim, fence_around
+from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.segments import SegmentRecord
-from airmirror.wire.switches import Rescue, rescues_of
+from airmirror.wire.mappings import MappingRecord
+from airmirror.wire.moves import Rescue, rescues_of
 
 Tell = Callable[[str], None]
 
 
-def go_on_after_rescues(
+def resume_after_rescues(
     opened: Opened,
-    granted: GrantedClaim,
+    granted: GrantedLease,
     *,
     by: str,
     reason: str,
     topics: Collection[str] = (),
     tell: Tell = lambda phase: None,
 ) -> list[Continuation]:
-    """Account for what was rescued of ``topics`` (none: of all), under the flow's claim; what was added. Done again, nothing is.
+    """Account for what was rescued of ``topics`` (none: of all), under the flow's lease; what was added. Done again, nothing is.
 
     The source is asked only where something was rescued that the flow has no account of. Its log must be the one that was
     copied: where it is not, the flow's windows say so. Raises a cluster's error, SlotFenced.
@@ -43,7 +43,7 @@ def go_on_after_rescues(
     names = _rescued_since(opened, topics)
     if not names:
         return []
-    with Mirror.open(opened.flow, opened.ledger, "open") as mirror:
+    with Mirror.open(opened.flow, opened.ledger, "resume") as mirror:
         mirror.refresh()
         missing = mirror.source.refresh_existing(names)
         there = {topic: remote for topic, remote in names.items() if topic not in missing}
@@ -58,7 +58,7 @@ def go_on_after_rescues(
 
 def _rescued_since(opened: Opened, topics: Collection[str]) -> dict[str, str]:
     """The topics of which more was rescued than the flow has an account of, with their remote topics."""
-    last = opened.ledger.last_segments()
+    last = opened.ledger.last_mappings()
     every = opened.ledger.of_kind(Rescue)
     names = select(opened.flow, {each.topic for each in every})  # also of what nothing was copied before
     names |= {topic: record.remote_topic for (topic, _), record in last.items()}
@@ -84,7 +84,8 @@ def _after(mirror: Mirror, facts: Facts, rescues: Collection[Rescue]) -> Continu
 
 @dataclass(eq=False)
 class ReturnNotFinished(AirmirrorError):
-    """A flow to open on whose source records lie that have returned there, by a failback that was undone. Nothing was opened."""
+    """A flow to unfreeze on whose source records lie that have returned there, by a failback that was undone. Nothing was
+    unfrozen."""
 
     flow: str
     partitions: tuple[str, ...]
@@ -92,20 +93,20 @@ class ReturnNotFinished(AirmirrorError):
     def __str__(self) -> str:
         finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r} stays closed: it would copy records back that have returned to its source; let the rest return "
-            f"too, which opens the flow: {finish}\n{listed(self.partitions)}"
+            f"flow {self.flow!r} stays frozen: it would copy records back that have returned to its source; let the rest return "
+            f"too, which unfreezes the flow: {finish}\n{listed(self.partitions)}"
         )
 
 
 def check_none_uncounted(
-    flow: Flow, ledger: FlowLedger, opposite: FlowLedger, source: Routes | None, topics: Collection[str]
+    flow: Flow, ledger: FlowLedger, reverse: FlowLedger, source: Routes | None, topics: Collection[str]
 ) -> None:
     """Raise ReturnNotFinished where something of ``topics`` (none: of the flow, but what another order has named) has returned
     that the flow does not account for.
 
     Both ledgers have caught up; ``source`` None: it can't be reached.
     """
-    own, theirs, apart = ledger.last_segments(), opposite.last_segments(), ledger.owners().is_apart
+    own, theirs, apart = ledger.last_mappings(), reverse.last_mappings(), ledger.owners().is_apart
     into = {each.remote_topic for each in theirs.values()}
     into = {topic for topic in into if (topic in topics if topics else not apart(topic))}
     remote = select(flow, into) | {topic: last.remote_topic for (topic, _), last in own.items()}
@@ -118,17 +119,17 @@ def check_none_uncounted(
     found = [
         f"{last.remote_topic}-{number}: up to offset {last.target_end}"
         for (_, number), last in sorted(back.items())
-        if _is_uncounted(opposite, last, own.get((last.remote_topic, number)))
+        if _is_uncounted(reverse, last, own.get((last.remote_topic, number)))
     ]
     if found:
         raise ReturnNotFinished(flow.name, tuple(found))
 
 
-def _is_uncounted(opposite: FlowLedger, last: SegmentRecord, own: SegmentRecord | None) -> bool:
+def _is_uncounted(reverse: FlowLedger, last: MappingRecord, own: MappingRecord | None) -> bool:
     """Return whether the reverse flow has copied more than the flow's own newest record accounts for."""
     of_topic = own if own is not None and own.source_topic_id == last.target_topic_id else None
     end, start = (of_topic.source_end, of_topic.target_end) if of_topic else (0, 0)
     if last.target_end <= end:
         return False
-    records = opposite.segments(last.topic, last.partition, last.source_topic_id, start=start)
+    records = reverse.mappings(last.topic, last.partition, last.source_topic_id, start=start)
     return any(each.copied and each.target_end > end for each in records)
