@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,7 +142,7 @@ def measure_all(stack: ExitStack, console: Console, chosen: argparse.Namespace, 
     sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
     bench = Bench(console, scale, directory, source, sites, chosen.runs)
     warm_up(bench, DENSE_100)
-    parts = {
+    parts: dict[str, Callable[[], None]] = {
         "dense batches, 100-byte records": lambda: dense(bench, DENSE_100.scaled(scale), growth=True),
         "dense batches, 1,000-byte records": lambda: dense(bench, DENSE_1000.scaled(scale)),
         "empty windows and idle partitions": lambda: empty_and_idle(bench),

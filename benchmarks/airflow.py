@@ -74,7 +74,9 @@ def _stack(schedule: str, console: Console) -> Iterator[Stack]:
 
 def triggered(stack: Stack, runs: int, console: Console) -> list[tuple[str, ...]]:
     """Runs with nothing new and with data in turns, after a first one that warms everything up."""
-    empty, beyond, memory = [], [], 0
+    empty: list[float] = []
+    beyond: list[float] = []
+    memory = 0
     with stack.client() as client:
         client.unpause(DAG_ID)
         client.wait(lambda: any(run["state"] == "success" for run in client.runs(DAG_ID)), RUN_SECONDS)

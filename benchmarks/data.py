@@ -97,7 +97,7 @@ def fill(bootstrap: str, data: Data, partitions: int = PARTITIONS) -> None:
 
 def latest(admin: AdminClient, topic: str, partitions: int) -> list[int]:
     """The end offset of each partition."""
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
     return [future.result().offset for future in admin.list_offsets(asked).values()]
 
 

@@ -201,7 +201,7 @@ def table(found: list[Costs], others: float) -> Grid:
         "ledger MB",
         "memory MB",
     )
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             f"{costs.partitions:,}",
             f"{costs.first:.1f}",

@@ -88,7 +88,7 @@ class Arrivals:
 @cache
 def read_table(table: Table) -> tuple[Row, ...]:
     """Every row of a table, as a record."""
-    from vega_datasets import local_data
+    from vega_datasets import local_data  # type: ignore[import-untyped]
 
     frame: Any = getattr(local_data, table.name.replace("-", "_"))()
     rows = []

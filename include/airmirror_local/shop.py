@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +69,9 @@ def start_transformer(directory: Path, name: str, bootstrap: str, source: str, i
     )
 
 
-def _start(directory: Path, name: str, asked: dict[str, object]) -> App:
+def _start(directory: Path, name: str, asked: Mapping[str, object]) -> App:
     file = directory / f"{name}-{uuid4().hex[:8]}.txt"
-    command = [sys.executable, "-m", "airmirror_local.shop", json.dumps(asked | {"file": str(file)})]
+    command = [sys.executable, "-m", "airmirror_local.shop", json.dumps({**asked, "file": str(file)})]
     return App(start_process(name, command, file.with_suffix(".log")), file)
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AdminClient,
     ConfigEntry,
     ConfigResource,

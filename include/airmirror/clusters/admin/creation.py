@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import NewPartitions as KafkaNewPartitions  # type: ignore[attr-defined]
-from confluent_kafka.admin import NewTopic as KafkaNewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
+from confluent_kafka.admin import NewTopic as KafkaNewTopic
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from airmirror.clusters.admin.client import Admin
