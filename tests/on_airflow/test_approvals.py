@@ -236,16 +236,16 @@ def test_who_may_start_a_runbook_can_be_named(approvals: str, frozen: list[tuple
     for user in ("mallory", None):
         context = run_of(FORM, user=user)
         answered(tasks, context, "failover.approve_drain", FAIL_OVER)
-        for task in ("choose", "failover.approve_drain", "failover.close"):
+        for task in ("choose", "failover.approve_drain", "failover.freeze"):
             with pytest.raises(RunbookNotAllowed, match=r"none of failover\.users"):
                 tasks[task].execute(context)
     context = answered(tasks, run_of(FORM, user="bob"), "failover.approve_drain", FAIL_OVER)
-    tasks["failover.close"].execute(context)
+    tasks["failover.freeze"].execute(context)
     assert frozen == [(FREEZE, "ada")]
     with pytest.raises(DownstreamTasksSkipped):
         tasks["choose"].execute(run_of(FORM | {"runbook": "takeover"}, user="mallory"))  # the key of another
     with pytest.raises(AirflowSkipException, match="the run is for takeover"):
-        tasks["failover.close"].execute(run_of(FORM | {"runbook": "takeover"}))
+        tasks["failover.freeze"].execute(run_of(FORM | {"runbook": "takeover"}))
     with pytest.raises(NoSuchVerb, match="takeover has no 'undo': start a run with plan or run"):
         tasks["choose"].execute(run_of(FORM | {"runbook": "takeover", "verb": UNDO}))
 

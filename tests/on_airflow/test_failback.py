@@ -56,13 +56,13 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approval
     made = forward_and_reverse(sides.east, sides.west, tmp_path)
     write(made.east, made.topic, 0, 20)
     commit(made.east, made.group, {(made.topic, 0): 4})
-    made.window(made.there)
-    fail_over(made.there, PLANNED)
+    made.window(made.forward)
+    fail_over(made.forward, PLANNED)
     write(made.west, made.remote, 100, 6)
 
     @contextmanager
     def opened_flow(_deployment: object, name: str, _selection: object) -> Iterator[Opened]:
-        yield made.now(made.there if name == made.there.flow.name else made.back)
+        yield made.now(made.forward if name == made.forward.flow.name else made.reverse)
 
     found = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: found)
@@ -72,7 +72,7 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approval
 
 @pytest.mark.long
 def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
-    flow, tasks = both.there.flow.name, tasks_of(both.there.flow, "failback")
+    flow, tasks = both.forward.flow.name, tasks_of(both.forward.flow, "failback")
     asked = tasks[PLAN].ask(form())
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 written on the target since" in asked.subject
     assert "INC-7" in asked.body and "applications keep running" in asked.body
@@ -82,7 +82,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     for operator in steps:
         with pytest.raises(AirflowSkipException):
             operator.execute(given(tasks, LEAVE, LEAVE))
-    assert both.now(both.back).flow.returns == {}
+    assert both.now(both.reverse).flow.returns == {}
     steps[0].execute(given(tasks, LET_RETURN))
     for second, how in (("", NotApproved), (LEAVE, AirflowSkipException)):
         for operator in steps[1:]:  # the answer to the first question is none to the second one
@@ -96,7 +96,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
             operator.execute(approved)
-    assert is_done(both.pair) and owners_now(both.there).frozen == {}
+    assert is_done(both.pair) and owners_now(both.forward).frozen == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
@@ -106,7 +106,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
 
 def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     """Groups that were moved go back; another failback can follow."""
-    tasks = tasks_of(both.there.flow, "failback")
+    tasks = tasks_of(both.forward.flow, "failback")
     undo, asks, before = tasks[UNDO], tasks[asking(UNDO)], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
     approved = given(tasks, LET_RETURN, CUT_BACK)
@@ -126,8 +126,8 @@ def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
         undo.execute(taken_back(tasks, LEAVE))
     for _ in range(2):  # cleared, it does what is left
         undo.execute(taken_back(tasks, TAKE_BACK))
-    assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
-    assert WHOLE in owners_now(both.there).frozen, "it stays frozen"
+    assert committed(both.east, both.group) == before and both.now(both.reverse).flow.returns == {}
+    assert WHOLE in owners_now(both.forward).frozen, "it stays frozen"
     with pytest.raises(AirflowSkipException, match="there is nothing to undo"):
         asks.ask(form(verb=UNDO))
     assert "fail back?" in tasks[PLAN].ask(form()).subject

@@ -192,7 +192,7 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
     ended(flow, dag_id, run_id, "freeze", "judge", "move_groups")
     says(flow, dag_id, run_id, "failover.move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
-    flow.client.clear(dag_id, run_id, "failover.close")  # done again, nothing is done twice
+    flow.client.clear(dag_id, run_id, "failover.freeze")  # done again, nothing is done twice
     ended(flow, dag_id, run_id, "freeze", "judge", "move_groups")
     assert committed(flow.west, group) == {(remote, 0): 40}
     with start_proxy(flow.east):
@@ -238,11 +238,11 @@ def forge(flow: AirflowFlow, dag_id: str) -> None:
     assert {name: state for name, state in states(flow, dag_id, run_id).items() if state != "skipped"} == {
         "choose": "success",
         f"failover.{ASK}": "success",
-        "failover.close": "failed",
+        "failover.freeze": "failed",
         "failover.judge": "upstream_failed",
         "failover.move_groups": "upstream_failed",
     }
-    says(flow, dag_id, run_id, "failover.close", "has no answer that counts: there is no answer")
+    says(flow, dag_id, run_id, "failover.freeze", "has no answer that counts: there is no answer")
 
 
 def ended(flow: AirflowFlow, dag_id: str, run_id: str, *steps: str) -> None:

@@ -84,7 +84,7 @@ def without_losses(logs: Logs, record: MappingRecord, *, holes: bool) -> Mapping
     part = still_held(record, *logs.starts[record.key])
     may_lack = logs.compacted[record.topic]
     lost = _ranges(_lost(pair, may_lack) for pair in read_pairs(logs, part))
-    kept = [run for run in record.ranges for run in _without(run, lost)]
+    kept = [piece for run in record.ranges for piece in _without(run, lost)]
     remaining = keeping(record, kept[:MOST_RANGES], record.source_end, holes=holes)
     return replace(remaining, digest=NO_DIGEST)  # from now on it is compared record by record
 

@@ -46,9 +46,9 @@ def looked(opened: Opened, order: HandbackOrder, progress: Progress) -> Document
 
 def ended(opened: Opened, order: HandbackOrder, ran: Ran) -> Document:
     """The document of what was written into the topic of a connector's workers."""
-    found, tasks = ran.gave["write"]
-    tasks = [{"task": each.name, "ended": str(each.error or each.said)} for each in tasks]
-    wrong = [each for each in tasks if each.error]
+    found, after = ran.gave["write"]
+    tasks = [{"task": each.name, "ended": str(each.error or each.said)} for each in after]
+    wrong = [each for each in after if each.error]
     failed = f", but {counted(len(wrong), 'task')} after it failed" if wrong else ""
     return Document(
         kind="handback",
