@@ -83,14 +83,15 @@ check: install ## ruff, mypy, import-linter, the figures of the house, and the c
 	$(BIN)/python tests/house.py
 	$(if $(filter no,$(CONSOLE)),,$(BIN)/python -m airmirror_local.console check)
 
-# Two processes for two cores; what they take is in tests/conftest.py.
-PYTEST = $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reorder $(SKIPS)
+# Two processes for two cores; what they take is in tests/conftest.py. Bytecode is kept, whatever the environment says: of what
+# pytest loads before that file too.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reorder $(SKIPS)
 
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
 # Four share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 to 13 minutes on 2 cores)
+test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (under 10 minutes on 2 cores)
 	$(call PYTEST,4) -m "not long"
 
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files

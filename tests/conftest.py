@@ -56,6 +56,7 @@ TOGETHER = {
     ),
     "apart": (
         "failback/",
+        "on_airflow/test_heartbeat_trigger.py",  # what needs no Airflow
         "cli/test_failback.py",
         "cli/test_heartbeat.py",
         "runbooks/test_meetings.py",
@@ -66,6 +67,7 @@ TOGETHER = {
     "guarded": ("migration/",),
     "three nodes": ("windows/nodes/",),
     "three clusters": ("topologies/",),
+    "browser": ("web/",),
     "postgresql": ("ledger/",),
 }
 
@@ -134,8 +136,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
 
 
 def _group(nodeid: str) -> str:
+    """The group of the longest place that the test lies in, else its file."""
     file = nodeid.partition("::")[0].removeprefix("tests/")
-    return next((name for name, places in TOGETHER.items() if file.startswith(places)), file)
+    found = [(len(place), name) for name, places in TOGETHER.items() for place in places if file.startswith(place)]
+    return max(found, default=(0, file))[1]
 
 
 @pytest.hookimpl(trylast=True)  # after the durations

@@ -52,7 +52,9 @@ def test_what_runs_together_is_there() -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize(("options", "status"), [(("-n", "0"), 0), (("-n", "1", "--no-skips"), 1)])
+@pytest.mark.parametrize(
+    ("options", "status"), [pytest.param(("-n", "0"), 0, marks=pytest.mark.long), (("-n", "1", "--no-skips"), 1)]
+)
 def test_each_reason_of_a_skip_is_one_of_the_last_lines_and_may_fail_the_run(
     tmp_path: Path, options: tuple[str, ...], status: int
 ) -> None:

@@ -51,7 +51,9 @@ def test_what_a_page_configures_is_sound(service: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize("service", PAGES)
+@pytest.mark.parametrize(  # above are the files of each; what Airflow makes of them does not differ
+    "service", ["mwaa", *(pytest.param(name, marks=pytest.mark.long) for name in PAGES if name != "mwaa")]
+)
 def test_airflow_makes_the_dags_of_a_page_where_the_service_lays_its_files(service: str, tmp_path: Path) -> None:
     files, (home, variables) = files_of(service), PAGES[service]
     for name, text in files.items():

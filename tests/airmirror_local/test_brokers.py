@@ -67,16 +67,9 @@ def test_a_cluster_of_three_survives_one(tmp_path: Path) -> None:
         cluster.stop()
 
 
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({"min.insync.replicas": "0"}, r"(?s)broker north ended with status 1.*min\.insync\.replicas"),
-        ({"authorizer.class.name": "no.such.Class"}, r"(?s)broker north ended with status 1.*no\.such\.Class"),
-    ],
-)
-def test_a_broker_that_fails_to_start_shows_why(tmp_path: Path, properties: dict[str, str], message: str) -> None:
-    with pytest.raises(ProcessFailed, match=message):
-        start_broker(tmp_path, "north", properties)
+def test_a_broker_that_fails_to_start_shows_why(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFailed, match=r"(?s)broker north ended with status 1.*min\.insync\.replicas"):
+        start_broker(tmp_path, "north", {"min.insync.replicas": "0"})
 
 
 def test_transactions_use_the_second_protocol(west: Broker) -> None:

@@ -84,14 +84,14 @@ def test_stop_ends_one_that_ignores_sigterm(tmp_path: Path) -> None:
 def test_every_thread_of_one_that_is_paused_has_stopped(tmp_path: Path) -> None:
     script = (
         "import threading\n"
-        "for _ in range(20): threading.Thread(target=lambda: [i * i for i in iter(int, 1)], daemon=True).start()\n"
+        "for _ in range(8): threading.Thread(target=lambda: [i * i for i in iter(int, 1)], daemon=True).start()\n"
         "print('started', flush=True)\n"
         "threading.Event().wait()"
     )
     process = start_process("threads", [sys.executable, "-c", script], tmp_path / "log")
     wait_until_ready(process, lambda: process.log_tail() == "started", 10)
     try:
-        for _ in range(4):
+        for _ in range(2):
             process.pause()
             threads = [psutil.Process(thread.id) for thread in process.handle.threads()]
             assert {thread.status() for thread in threads} == {psutil.STATUS_STOPPED}

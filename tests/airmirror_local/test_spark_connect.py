@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from airmirror_local.spark_connect import ConnectServer
 
 
+@pytest.mark.long  # tests/on_spark has windows in it, and one whose worker is killed
 def test_tasks_run_in_this_python_and_are_tried_again(connect_server: ConnectServer) -> None:
     from pyspark.sql import SparkSession
 

@@ -108,6 +108,7 @@ def test_each_kind_happens_and_nothing_is_lost(clusters: Clusters, tmp_path: Pat
     check(run(clusters, each_kind()[name], tmp_path / "seed"), each_kind()[name])
 
 
+@pytest.mark.long  # what happens by faults has tests of its own; above are plans and reports
 def test_a_few_kinds_happen_and_nothing_is_lost(tmp_path: Path) -> None:
     """What each other kind does is found by a test of its own, in ``windows``: this one has them among windows and producers."""
     with start_clusters(tmp_path, nodes=1) as smallest:

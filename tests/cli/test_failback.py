@@ -93,6 +93,7 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
     assert again.exit_code == 0 and "there is nothing to fail back" in again.stdout
 
 
+@pytest.mark.long  # tests/failback/test_differing.py has the error, its command, and what that does
 def test_the_command_that_an_error_prints_leads_out(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,9 +133,9 @@ POLICIES = {
 @pytest.mark.parametrize(
     ("side", "name"),
     [
-        ("first", "default"),
+        pytest.param("first", "default", marks=pytest.mark.long),
         ("second", "separator"),
-        ("second", "identity"),
+        pytest.param("second", "identity", marks=pytest.mark.long),
         pytest.param("second", "default", marks=pytest.mark.long),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,24 @@ def killed_after_each_commit(both: Both, directory: Path, run: Callable[[Both], 
     raise AssertionError("it is never done")
 
 
+def commits(monkeypatch: pytest.MonkeyPatch, both: Both, directory: Path) -> int:
+    """Fail back in one go; how often that commits."""
+    times, real = list[None](), driver.commit
+
+    def counted(*given: Any, **named: Any) -> Any:
+        done = real(*given, **named)
+        times.append(None)
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "commit", counted)
+        both.elsewhere(directory).fail_back()
+    return len(times)
+
+
+@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_long_return_is_accounted_for_in_several_transactions(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     monkeypatch.setattr(continuing, "MOST_RUNS", 1)
     both = forward_and_reverse(sides.east, sides.west, tmp_path, partitions=1)
@@ -40,7 +57,8 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
     for first in (100, 200):
         everything += write(both.west, both.remote, first, 3, partitions=1)
         both.window(both.reverse)
-    assert killed_after_each_commit(both, tmp_path, Both.fail_back) == 4, "a window each, and two of who owns it"
+    times = killed_after_each_commit(both, tmp_path, Both.fail_back) if killed else commits(monkeypatch, both, tmp_path)
+    assert times == 4, "a window each, and two of who owns it"
     assert is_done(both.pair) and both.values(both.east)[0] == both.values(both.west)[0] == everything
     for first in (300, 400):
         everything += write(both.east, both.topic, first, 3, partitions=1)

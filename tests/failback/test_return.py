@@ -117,6 +117,7 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
     assert prepare(both.reverse).topics == {}, "nothing returns any more"
 
 
+@pytest.mark.long  # of two topics that return one is named below
 def test_a_topic_that_was_frozen_alone_returns_alone(sides: Sides, tmp_path: Path) -> None:
     """As a move group's are; the rest of the flow continues meanwhile."""
     other = create_topic(sides.east, "other-of-the-flow", 1)
@@ -409,6 +410,7 @@ def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(
     assert all(row.error is None for row in compare_all(both.forward, []))
 
 
+@pytest.mark.long  # test_unfrozen.py has one that was empty
 def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> None:
     both = forward_and_reverse(sides.east, sides.west, tmp_path)
     both.window(both.forward)
@@ -468,6 +470,7 @@ def test_killed_at_each_step_and_run_again(sides: Sides, tmp_path: Path) -> None
     resumes(last, 300, shared=shared)
 
 
+@pytest.mark.long  # test_in_parts.py is killed after each commit; tests/runbooks/test_meetings.py has who overtakes whom
 def test_of_two_failbacks_at_once_nothing_comes_twice(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

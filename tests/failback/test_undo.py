@@ -37,18 +37,22 @@ def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
     return sorted(value for its in values.values() for value in its)
 
 
-def undone(both: Both, directory: Path) -> None:
-    """Killed before and after each step, and run again by another deployment each time; done twice, nothing is left."""
-    for name in ("put_back", "write_forgotten", "commit_change"):
-        for after in (False, True):
-            with killed_at(undoing, name, after=after):
-                undo(both.elsewhere(directory).pair, FailbackOrder(**WHY))
+SOME = (("put_back", True),)
+ALL = tuple((name, after) for name in ("put_back", "write_forgotten", "commit_change") for after in (False, True))
+
+
+def undone(both: Both, directory: Path, places: tuple[tuple[str, bool], ...]) -> None:
+    """Killed before or after steps, and run again by another deployment each time; done twice, nothing is left."""
+    for name, after in places:
+        with killed_at(undoing, name, after=after):
+            undo(both.elsewhere(directory).pair, FailbackOrder(**WHY))
     undo(both.elsewhere(directory).pair, FailbackOrder(**WHY))
     assert undo(both.elsewhere(directory).pair, FailbackOrder(**WHY)).rows("topics") == []
 
 
+@pytest.mark.parametrize("places", [SOME, pytest.param(ALL, marks=pytest.mark.long)], ids=["some", "all"])
 def test_a_failback_is_undone_at_its_last_step_and_planned_again(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: tuple[tuple[str, bool], ...]
 ) -> None:
     """Somebody has written to the source among what returned: that was never replicated, and can be rescued now.
 
@@ -84,7 +88,7 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     with pytest.raises(CannotUndo, match=r"has committed \d+ since(?s:.*)"):
         undo(both.pair, FailbackOrder(**WHY))
     commit(both.east, both.group, moved)
-    undone(both, tmp_path)
+    undone(both, tmp_path, places)
     assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
     back = both.pair.now().reverse
     assert back.flow.returns == {} and back.ledger.of_kind(GroupMove) == [] and prepare(back).topics == {}
@@ -115,6 +119,7 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     assert all(row.error is None for row in compare_all(last.forward, []))
 
 
+@pytest.mark.long  # above it is undone later, and planned again
 def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path) -> None:
     """Applications never stopped; the next one resumes after what has returned."""
     both = forward_and_reverse(sides.east, sides.west, tmp_path)

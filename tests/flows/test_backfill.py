@@ -116,6 +116,7 @@ def test_one_that_died_is_continued_also_with_a_ledger_that_was_lost(
     assert fill(flow, 0, 3) is None
 
 
+@pytest.mark.long  # it takes the flow's lease, as any window: tests/windows/test_faults.py has two at once
 def test_it_and_the_flow_never_write_at_once(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = begun(east, west, tmp_path)
     produce(east, flow.topic, records(180, 5))

@@ -146,6 +146,7 @@ def test_a_loss_is_accepted_of_a_topic_that_was_cut_and_differs(copied: Mirror) 
     rebuilt(flow)
 
 
+@pytest.mark.long  # tests/offsets/test_resets.py starts again behind what is there
 def test_a_partition_is_replicated_again_behind_what_is_there(held: Mirror) -> None:
     flow, key = held, TopicPartition(held.topic, 0)
     before = read(flow)
@@ -158,6 +159,7 @@ def test_a_partition_is_replicated_again_behind_what_is_there(held: Mirror) -> N
     assert [reset.partition for reset in flow.opened.ledger.resets()] == [0]
 
 
+@pytest.mark.long  # tests/offsets/test_resets.py has a new remote topic, and its groups
 def test_a_topic_is_replicated_again_into_a_new_one(held: Mirror) -> None:
     flow, key = held, TopicPartition(held.topic, 0)
     before, ends = read(flow), end_offsets(flow.target, flow.remote_topic)

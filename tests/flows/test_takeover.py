@@ -61,7 +61,7 @@ def begun(east: Broker, west: Broker, directory: Path, count: int = 100) -> Mirr
     "progress",
     [
         pytest.param(149, id="up to date", marks=pytest.mark.long),
-        pytest.param(119, id="behind"),
+        pytest.param(119, id="behind", marks=pytest.mark.long),
         pytest.param(None, id="never told"),
     ],
 )
@@ -88,6 +88,7 @@ def test_there_and_back_again(east: Broker, west: Broker, tmp_path: Path, progre
     assert taken(flow).copied == 0 and len(flow.opened.ledger.resets()) == 1, "nothing is left to be taken over"
 
 
+@pytest.mark.long  # there and back again is above
 def test_three_times_there_and_back(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = begun(east, west, tmp_path)
     for number in range(3):

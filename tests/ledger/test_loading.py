@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import weakref
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from airmirror.windows.results import committed
 from airmirror.wire.mappings import FlowIdentity, Hold, Lease, LeaseEvent, MappingRecord, ResetRecord
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from support.examples import examples
+from support.forked import processes
 from support.ledgers import (
     MAPPINGS,
     ORDERS,
@@ -38,8 +38,6 @@ from support.ledgers import (
 )
 
 Contents = dict[str, list[tuple[object, ...]]]
-
-SPAWN = multiprocessing.get_context("spawn")
 
 
 @pytest.fixture
@@ -346,12 +344,12 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
 
 @pytest.mark.seconds
 def test_processes_that_make_and_load_a_ledger_at_once(ledger_url: str) -> None:
-    barrier, answers = SPAWN.Barrier(3), SPAWN.Queue()
-    processes = [SPAWN.Process(target=_open_and_load, args=(ledger_url, barrier, answers)) for _ in range(3)]
-    for process in processes:
+    barrier, answers = processes.Barrier(3), processes.Queue()
+    started = [processes.Process(target=_open_and_load, args=(ledger_url, barrier, answers)) for _ in range(3)]
+    for process in started:
         process.start()
-    found = [answers.get(timeout=300) for _ in processes]
-    for process in processes:
+    found = [answers.get(timeout=300) for _ in started]
+    for process in started:
         process.join(30)
     assert found == ["loaded"] * 3
     with closing(Ledger(ledger_url)) as opened, closing(Ledger("sqlite://")) as expected:

@@ -85,7 +85,7 @@ def test_what_allows_waits_for_what_denies(monkeypatch: pytest.MonkeyPatch) -> N
     assert asked == [deny, other] and refused == {deny: "too many", ALL: "what denies there was refused"}
 
 
-@pytest.mark.parametrize("mode", ["readers", "migrate"])
+@pytest.mark.parametrize("mode", [pytest.param("readers", marks=pytest.mark.long), "migrate"])
 def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
     guarded: list[Broker], tmp_path: Path, mode: str
 ) -> None:

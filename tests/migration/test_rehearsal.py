@@ -76,6 +76,7 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     assert page.name == "rehearsal.html" and middle in text and "<script" not in text
 
 
+@pytest.mark.long  # a further case: what is rehearsed is what is verified
 def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()

@@ -85,6 +85,7 @@ def test_a_move_group_moves_and_the_rest_of_the_flow_resumes(
     assert flow.opened.ledger.of_kind(GroupMove) == []
 
 
+@pytest.mark.long  # a further case of what is frozen, and of WrittenSinceFrozen
 def test_an_empty_topic_is_frozen_too(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, stays = moving(east, west, tmp_path)
     produce(east, stays, numbered(5), partition=0)
@@ -97,7 +98,7 @@ def test_an_empty_topic_is_frozen_too(east: Broker, west: Broker, tmp_path: Path
         takes(flow.opened, "finish")
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
 def test_a_group_with_members_is_named_and_not_cut_over(
     east: Broker, west: Broker, tmp_path: Path, protocol: Protocol
 ) -> None:
@@ -258,18 +259,10 @@ PLACES: tuple[Place, ...] = (
     ("cut_over_consumers", group_moving, "commit_offsets", (False, True)),
     ("cut_over_producers", freezing, "commit_change", (False, True)),
 )
-SOME: tuple[Place, ...] = (
-    ("cut_over_consumers", group_moving, "commit_offsets", (True,)),
-    ("cut_over_producers", freezing, "commit_change", (True,)),
-)
 
 
-@pytest.mark.parametrize(
-    "places", [pytest.param(SOME, id="some"), pytest.param(PLACES, id="all", marks=pytest.mark.long)]
-)
-def test_killed_at_each_step_and_run_again(
-    east: Broker, west: Broker, tmp_path: Path, places: tuple[Place, ...]
-) -> None:
+@pytest.mark.long  # tests/runbooks/test_run.py kills at each step of any runbook; above each step is taken twice
+def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
@@ -278,7 +271,7 @@ def test_killed_at_each_step_and_run_again(
     takes(flow.opened, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 4})
 
-    for step, place, name, times in places:
+    for step, place, name, times in PLACES:
         for after in times:
             with killed_at(place, name, after=after):
                 takes(elsewhere(flow.opened, tmp_path), step)

@@ -168,6 +168,7 @@ def test_groups_that_consume_on_the_source_again_are_named_first(east: Broker, w
     assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
 
 
+@pytest.mark.long  # tests/failback/test_return.py has a group that is held
 def test_a_position_that_a_transaction_holds_is_waited_for(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +245,7 @@ def test_what_is_written_there_while_topics_are_open_is_found(east: Broker, west
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
+@pytest.mark.long  # above it is too late already; tests/failback/test_return.py has who writes at the end
 def test_what_is_written_at_the_last_moment_keeps_topics_frozen(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,8 +266,8 @@ def test_what_is_written_at_the_last_moment_keeps_topics_frozen(
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
-@pytest.mark.parametrize("which", ["one", pytest.param("all", marks=pytest.mark.long)])
-def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_path: Path, which: str) -> None:
+@pytest.mark.long  # tests/runbooks/test_run.py kills any undo; tests/failback/test_undo.py that of a failback
+def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
@@ -278,8 +280,8 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
         (group_moving, "delete_offsets"),
         (MappingWriter, "write"),
     )
-    for place, name in places if which == "all" else places[2:3]:
-        for after in (False, True) if which == "all" else (False,):
+    for place, name in places:
+        for after in (False, True):
             with killed_at(place, name, after=after):
                 undone(elsewhere(flow.opened, tmp_path))
     undone(elsewhere(flow.opened, tmp_path))

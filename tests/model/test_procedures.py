@@ -32,8 +32,8 @@ LARGE = {
 
 
 def marks(meeting: Meeting) -> list[pytest.MarkDecorator]:
-    """``make test-quick`` leaves out what explores a large meeting."""
-    return [pytest.mark.seconds] if meeting.name in LARGE else []
+    """``make test`` leaves out what explores a large meeting."""
+    return [pytest.mark.long] if meeting.name in LARGE else []
 
 
 @pytest.mark.parametrize("meeting", [pytest.param(each, id=each.name, marks=marks(each)) for each in QUICK])

@@ -81,7 +81,7 @@ def mixed(broker: Broker, topic: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("fill", "protocol"),
     [
-        (mixed, "classic"),
+        pytest.param(mixed, "classic", marks=pytest.mark.long),
         (transactional, "consumer"),
         pytest.param(plain, "classic", marks=pytest.mark.long),
         pytest.param(transactional, "classic", marks=pytest.mark.long),

@@ -104,6 +104,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
         tasks[PLAN].ask(form())  # nothing is left to do, and nobody is asked
 
 
+@pytest.mark.long  # test_failover.py has the task of an undo, tests/failback/test_undo.py what it undoes
 def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     """Groups that were moved go back; another failback can follow."""
     tasks = tasks_of(both.forward.flow, "failback")

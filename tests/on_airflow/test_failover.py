@@ -140,6 +140,7 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
         operator.execute(answered(tasks, given("disaster"), ASK, FAIL_OVER))
 
 
+@pytest.mark.long  # above are its tasks, in test_approvals.py whose answer counts; CI has a migration's run
 @pytest.mark.timeout(900)
 @pytest.mark.flow("failing")
 def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:

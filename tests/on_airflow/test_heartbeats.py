@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
+from airmirror.on_airflow.dags.heartbeats import heartbeats_dag
 from airmirror.wire.mirrormaker import decode_heartbeat
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow, AirflowUnderTest
+from support.flows import a_flow
 from support.heartbeats import heartbeats_deleted
 from support.sides import Sides
 from support.topics import admin, read_all
@@ -45,6 +48,20 @@ def times(east: Broker) -> list[int]:
     return [decode_heartbeat(record.key or b"", record.value or b"").time_ms for record in records]
 
 
+def test_the_task_waits_in_the_triggerer_and_says_what_became_of_them() -> None:
+    (task,) = heartbeats_dag("west", [a_flow("east")]).tasks
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({})
+    assert deferred.value.trigger.serialize()[1] == {"flow": "east->west"}
+    resumed = getattr(task, deferred.value.method_name)
+    resumed({}, {"taken": 3, "failed": 1, "reason": "busy"})
+    with pytest.raises(AirflowException, match="west can't be reached"):
+        resumed({}, {"taken": 0, "failed": 3, "reason": "west can't be reached"})
+    with pytest.raises(AirflowFailException, match="no such flow"):
+        resumed({}, {"error": "no such flow"})
+
+
+@pytest.mark.long  # above is the task, in test_heartbeat_trigger.py what it waits for
 @pytest.mark.flow("heart")
 def test_heartbeats_are_emitted_by_a_deferred_task_until_it_is_marked_failed(
     airflow: AirflowUnderTest, apart: Sides, emitting: str

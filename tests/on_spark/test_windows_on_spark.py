@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -75,15 +76,22 @@ def _is_daemon(process: psutil.Process) -> bool:
 
 
 def test_two_windows_over_spark_connect(
-    east: Broker, west: Broker, tmp_path: Path, spark_of: Callable[[Mirror], SparkSession]
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    connect_server: ConnectServer,
+    spark_of: Callable[[Mirror], SparkSession],
 ) -> None:
-    flow = mirror(east, west, tmp_path, partitions=4)
-    spark = spark_of(flow)
-    assert parallelism(spark) == 2
-    for start in (0, 3000):
-        produce(east, flow.topic, records(3000, start))
-        assert flow.run(lambda slots: execute(spark, slots)).is_verified
-    assert flow.assert_equal() == 6000
+    """Each joins the flow's session anew, and finds the Python that it has."""
+    flow, daemons = mirror(east, west, tmp_path, partitions=4), list[int]()
+    for start in (0, 300):
+        spark = spark_of(flow)
+        assert parallelism(spark) == 2
+        produce(east, flow.topic, records(300, start))
+        result = flow.run(functools.partial(execute, spark))
+        assert result.is_verified
+        daemons.append(python_daemons(connect_server))
+    assert flow.assert_equal() == 600 and daemons[0] >= daemons[1] > 0
 
 
 def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
@@ -190,8 +198,9 @@ def test_a_worker_killed_while_its_slot_follows_is_replaced_by_spark(
     assert flow.assert_equal() == count
 
 
+@pytest.mark.long  # the windows above leave one
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("more", [1, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.parametrize("more", [1, 7])
 def test_processes_leave_one_python_daemon(connect_server: ConnectServer, more: int) -> None:
     command = [sys.executable, "-c", ONE_WINDOW, connect_server.address]
     environment = {**os.environ, TOKEN: connect_server.token}

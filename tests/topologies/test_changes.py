@@ -131,7 +131,7 @@ def reset_is_idle(deployment: Deployment) -> bool:
         return consider(opened, ResetOrder(("orders",), (), Choice.ACCEPT_LOSS)) == []
 
 
-@pytest.mark.parametrize("recreate", [False, True])
+@pytest.mark.parametrize("recreate", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_source_topic_created_again(recreate: bool, clusters: Clusters, running: Deployment) -> None:
     emit_syncs(running)
     delete_topic(clusters.a, "orders")
@@ -168,7 +168,7 @@ def test_a_source_topic_that_is_gone_for_good(clusters: Clusters, running: Deplo
     assert errors(running.window("A->B")) == {"TopicRecreated"}
 
 
-@pytest.mark.parametrize(("again", "is_new"), [(True, True), (False, False)])
+@pytest.mark.parametrize(("again", "is_new"), [(True, True), pytest.param(False, False, marks=pytest.mark.long)])
 def test_a_remote_topic_created_again(again: bool, is_new: bool, clusters: Clusters, running: Deployment) -> None:
     """Found out also where nothing is new, and where the flow itself has made it anew."""
     delete_topic(clusters.b, "A.orders")

@@ -42,7 +42,7 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with started() as found:
         yield found

@@ -25,7 +25,7 @@ from support.pages import FLOW, PAGES, open_page
 pytestmark = pytest.mark.seconds
 
 
-@pytest.mark.parametrize(("colours", "width"), [("light", 1280), ("dark", 400)])
+@pytest.mark.parametrize(("colours", "width"), [pytest.param("light", 1280, marks=pytest.mark.long), ("dark", 400)])
 def test_every_page_shows_what_the_ledger_has_to_all(
     browser: Browser, url: str, ledger: Ledger, colours: str, width: int
 ) -> None:

@@ -23,7 +23,7 @@ from airmirror.wire.headers import headers_of, parts_of
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
-from support.browser import started, watched
+from support.browser import Seen
 from support.console import HOSTILE, Viewer, served
 from support.flows import Mirror, mirror
 from support.topics import Record, create_topic, delete_topic, produce
@@ -208,24 +208,23 @@ def url(viewer: Viewer) -> Iterator[str]:
 
 
 @pytest.mark.seconds
-def test_the_page_shows_both_as_text(url: str, copied: Mirror) -> None:
-    with started() as browser, watched(browser) as seen:
-        page = seen.page
-        page.goto(f"{url}/airmirror/console/frame/partition/{dag(copied)}?topic={copied.topic}&partition=0")
-        page.get_by_role("link", name="Compare a record with its copy").click()
-        expect(page.get_by_text("Both are equal")).to_be_visible()
-        expect(page.locator("tr", has_text="value").locator("pre").first).to_contain_text('"order": 7')
-        page.get_by_role("button", name="as hex").click()
-        expect(page.locator("tr", has_text="value").locator("pre").first).to_contain_text("7b 22 6f")
-        page.get_by_label("offset on the source").fill("2")
-        page.get_by_role("button", name="Compare").click()
-        expect(page).to_have_url(re.compile("offset=2"))
-        expect(page.locator("tr", has_text="value")).to_contain_text("null")
-        page.get_by_role("button", name="one later").click()
-        page.get_by_role("button", name="as text").click()
-        expect(page.get_by_text(HOSTILE).first).to_be_visible()
-        assert page.locator("img").count() == 0 and page.title() == "Airmirror"
-        assert seen.errors == [] and seen.foreign(url) == []
+def test_the_page_shows_both_as_text(seen: Seen, url: str, copied: Mirror) -> None:
+    page = seen.page
+    page.goto(f"{url}/airmirror/console/frame/partition/{dag(copied)}?topic={copied.topic}&partition=0")
+    page.get_by_role("link", name="Compare a record with its copy").click()
+    expect(page.get_by_text("Both are equal")).to_be_visible()
+    expect(page.locator("tr", has_text="value").locator("pre").first).to_contain_text('"order": 7')
+    page.get_by_role("button", name="as hex").click()
+    expect(page.locator("tr", has_text="value").locator("pre").first).to_contain_text("7b 22 6f")
+    page.get_by_label("offset on the source").fill("2")
+    page.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile("offset=2"))
+    expect(page.locator("tr", has_text="value")).to_contain_text("null")
+    page.get_by_role("button", name="one later").click()
+    page.get_by_role("button", name="as text").click()
+    expect(page.get_by_text(HOSTILE).first).to_be_visible()
+    assert page.locator("img").count() == 0 and page.title() == "Airmirror"
+    assert seen.errors == [] and seen.foreign(url) == []
 
 
 def test_headers_are_read_to_their_last_byte() -> None:

@@ -98,7 +98,7 @@ def test_a_reset_that_wakes_up_late_commits_nothing(
     assert values == [record.value for record in records(100) + records(100, 150)]
 
 
-@pytest.mark.parametrize("kind", ["latest", "take-over"])
+@pytest.mark.parametrize("kind", [pytest.param("latest", marks=pytest.mark.long), "take-over"])
 def test_a_driver_that_wakes_up_late_commits_no_starts(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

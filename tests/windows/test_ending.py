@@ -88,7 +88,7 @@ def stays(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("new", ["partition", "topic"])
+@pytest.mark.parametrize("new", [pytest.param("partition", marks=pytest.mark.long), "topic"])
 def test_what_is_new_on_the_source_ends_it_and_the_next_one_copies_it(
     east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event, new: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_who_wants_the_lease_gets_it_within_seconds(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("why", ["slot", "gate"])
+@pytest.mark.parametrize("why", ["slot", pytest.param("gate", marks=pytest.mark.long)])
 def test_a_partition_that_fails_ends_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event, why: str
 ) -> None:

@@ -50,7 +50,7 @@ def data_batches(cluster: ClusterConfig, topic: str, end: int, codec: int) -> in
     ("times", "codec"),
     [
         ("CreateTime", "lz4"),
-        ("LogAppendTime", "none"),
+        pytest.param("LogAppendTime", "none", marks=pytest.mark.long),
         pytest.param("CreateTime", "none", marks=pytest.mark.long),
         pytest.param("LogAppendTime", "lz4", marks=pytest.mark.long),
     ],

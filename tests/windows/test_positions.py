@@ -45,7 +45,7 @@ def accept_loss(flow: Mirror) -> list[Reset]:
     return carry_out(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
 
 
-@pytest.mark.parametrize("aggregate", ["false", "true"])
+@pytest.mark.parametrize("aggregate", ["false", pytest.param("true", marks=pytest.mark.long)])
 def test_progress_that_is_deleted_is_written_again(east: Broker, west: Broker, tmp_path: Path, aggregate: str) -> None:
     flow = mirror(east, west, tmp_path, settings={"aggregate": aggregate})
     produce(east, flow.topic, records(100))
@@ -153,7 +153,7 @@ def test_a_topic_that_is_there_is_not_forgotten(east: Broker, west: Broker, tmp_
     assert flow.assert_equal() == 100
 
 
-@pytest.mark.parametrize("aggregate", ["false", "true"])
+@pytest.mark.parametrize("aggregate", ["false", pytest.param("true", marks=pytest.mark.long)])
 def test_a_ledger_that_is_begun_anew_while_a_window_plans(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aggregate: str
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_topic_that_may_not_be_written(east: Broker, first: Broker, tmp_path: 
     assert assert_mirrored(east, other, first, remote) == 500
 
 
+@pytest.mark.long  # as a topic that may not be written; test_access.py has it by the second protocol
 def test_an_internal_topic_that_may_not_be_written(east: Broker, first: Broker, tmp_path: Path) -> None:
     flow = filled(east, first, tmp_path)
     progress = f"mm2-offsets.{flow.flow.source.alias}.internal"
@@ -96,6 +97,7 @@ def test_an_internal_topic_that_may_not_be_written(east: Broker, first: Broker, 
     assert flow.assert_equal() == 900
 
 
+@pytest.mark.long  # test_faults.py has a topic that vanishes, by the second protocol
 def test_a_remote_topic_that_vanishes_in_mid_window(east: Broker, first: Broker, tmp_path: Path) -> None:
     flow, other = with_another_topic(filled(east, first, tmp_path))
     remote = f"{flow.flow.source.alias}.{other}"

@@ -39,7 +39,7 @@ def is_the_source_s(flow: Mirror, last: MappingRecord) -> bool:
         return is_same(routes, last)
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.long), "lz4"])
 def test_a_window_begins_with_the_batch_before_it(east: Broker, west: Broker, tmp_path: Path, codec: str) -> None:
     """Whatever that is: one of many small ones that are merged, a large one, a marker, what a transaction has left."""
     flow = mirror(east, west, tmp_path)

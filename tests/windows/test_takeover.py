@@ -29,7 +29,7 @@ from support.topics import Record, end_offsets, produce, read_all
         pytest.param(100, 99, marks=pytest.mark.long),
         (100, 60),
         pytest.param(100, 0, marks=pytest.mark.long),
-        (300, 250),
+        pytest.param(300, 250, marks=pytest.mark.long),
     ],
 )
 def test_what_is_there_already_is_not_copied_again(

@@ -39,7 +39,11 @@ def same_but_for_times(flow: Mirror) -> int:
 
 @pytest.mark.parametrize(
     ("verify", "codec", "per_batch"),
-    [("readback", "lz4", 1), ("acks", "lz4", 40), pytest.param("readback", "none", 40, marks=pytest.mark.long)],
+    [
+        ("readback", "lz4", 1),
+        pytest.param("acks", "lz4", 40, marks=pytest.mark.long),
+        pytest.param("readback", "none", 40, marks=pytest.mark.long),
+    ],
 )
 def test_declared(east: Broker, west: Broker, tmp_path: Path, verify: str, codec: Codec, per_batch: int) -> None:
     flow = mirror(east, west, tmp_path, partitions=2, settings=DECLARED | {"window.verify": verify})

@@ -44,7 +44,7 @@ def expire(flow: Mirror) -> None:
     set_config(flow.source, flow.topic, "retention.ms", "-1")
 
 
-@pytest.mark.parametrize("when", ["before the plan", "after the plan"])
+@pytest.mark.parametrize("when", [pytest.param("before the plan", marks=pytest.mark.long), "after the plan"])
 def test_retention_below_the_progress_is_an_error(east: Broker, west: Broker, tmp_path: Path, when: str) -> None:
     flow = filled(east, west, tmp_path)
     copied = end_offsets(west, flow.remote_topic)
