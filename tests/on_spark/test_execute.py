@@ -34,7 +34,7 @@ class Stuck:
     def createDataFrame(self, *_arguments: Any) -> Stuck:
         return self
 
-    repartitionById = mapInArrow = createDataFrame
+    range = toDF = join = hint = mapInArrow = createDataFrame
 
     def collect(self) -> None:
         assert self.twice.wait(60)
