@@ -20,7 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
 from airmirror.on_spark.sessions import CLOSED, close, connect
-from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASK_SCHEMA, MissingPackage
+from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASKS, MissingPackage
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
 
@@ -189,14 +189,14 @@ def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.
 
 def run_tasks(spark: SparkSession, specs: Sequence[object], work: Work) -> list[bytes]:
     """The answer of a task for each of ``specs``, which are pickled into rows. Raises PySparkException, BadAnswer."""
-    given = [(number, bytearray(pickle.dumps(spec))) for number, spec in enumerate(specs)]
-    frame = spark.createDataFrame(given, TASK_SCHEMA)
-    # A range of as many partitions has one number in each, and a broadcast moves none (repartitionById needs Spark 4.1).
-    tasks = spark.range(0, len(given), 1, len(given)).toDF("task").join(frame.hint("broadcast"), "task")
+    count, given = len(specs), [bytearray(pickle.dumps(spec)) for spec in specs]
+    # Of a range of as many partitions each has one number. A client of Spark 4.1 can't send a server of 4.0 rows
+    # (createDataFrame), and that can't partition them by their number (repartitionById).
+    tasks = spark.sql(TASKS.format(count=count), args=[given])
     answers = {row.task: bytes(row.answer) for row in tasks.mapInArrow(work, ANSWER_SCHEMA).collect()}
-    if answers.keys() != set(range(len(given))):
-        raise BadAnswer(f"{len(answers)} answers of {len(given)} tasks")
-    return [answers[number] for number in range(len(given))]
+    if answers.keys() != set(range(count)):
+        raise BadAnswer(f"{len(answers)} answers of {count} tasks")
+    return [answers[number] for number in range(count)]
 
 
 def most_seconds(slot: Slot) -> float:
