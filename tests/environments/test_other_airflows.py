@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from support import ROOT
-from support.installed import environment, needed
+from support.installed import describe, environment, needed
 from support.resolution import AIRFLOWS, KEPT, WHOLE_SPARK
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -48,6 +48,7 @@ OTHERS = [
 @pytest.mark.parametrize("other", OTHERS, ids=str)
 def test_dags_the_gate_and_the_client_beside_another_airflow(other: OtherAirflow) -> None:
     python = environment(f"airflow-{other}", other.python, [*needed("all"), *TOOLS], other.limits)
+    describe(python)
     tests = (ROOT / "tests" / each for each in TESTS)
     answer = subprocess.run(
         [python, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *tests],

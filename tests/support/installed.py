@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,17 @@ def environment(name: str, python: str, packages: Sequence[str], limits: Sequenc
         subprocess.run([*command, *packages], check=True)
         done.touch()
     return home / "bin" / "python"
+
+
+def describe(python: Path) -> None:
+    """Install the last commit, without packages: Airflow finds a plugin by what is installed. Its code is for PYTHONPATH to say."""
+    with tempfile.TemporaryDirectory() as sources:
+        archive = Path(sources) / "sources.tar"
+        subprocess.run(["git", "archive", "--output", archive, "HEAD"], cwd=ROOT, check=True)
+        subprocess.run(["tar", "-xf", archive, "-C", sources], check=True)
+        uv = INSTALLED / "uv" / "bin" / "uv"
+        command = [uv, "pip", "install", "--quiet", "--python", python, "--no-deps", "--reinstall", sources]
+        subprocess.run(command, check=True)
 
 
 def needed(*extras: str) -> list[str]:
