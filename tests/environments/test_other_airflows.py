@@ -15,6 +15,7 @@ from support.resolution import AIRFLOWS, KEPT, WHOLE_SPARK
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 TOOLS = ("hypothesis", "pytest>=9", "pytest-timeout", "pytest-xdist", "setuptools>=77")
+WARNING = "ignore:PySpark does not yet fully support pandas:FutureWarning"  # Great Expectations imports both
 TESTS = ("on_airflow/test_parsing.py", "quality", "client/test_client.py", "clusters/test_admin.py")
 
 
@@ -51,7 +52,7 @@ def test_dags_the_gate_and_the_client_beside_another_airflow(other: OtherAirflow
     describe(python)
     tests = (ROOT / "tests" / each for each in TESTS)
     answer = subprocess.run(
-        [python, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *tests],
+        [python, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", "-W", WARNING, *tests],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "include")},
         stdout=subprocess.PIPE,

@@ -50,7 +50,7 @@ def environment(name: str, python: str, packages: Sequence[str], limits: Sequenc
 
 
 def describe(python: Path) -> None:
-    """Install the last commit, without packages: Airflow finds a plugin by what is installed. Its code is for PYTHONPATH to say."""
+    """Install the last commit alone: Airflow finds a plugin by what is installed. The code that runs is for PYTHONPATH to say."""
     with tempfile.TemporaryDirectory() as sources:
         archive = Path(sources) / "sources.tar"
         subprocess.run(["git", "archive", "--output", archive, "HEAD"], cwd=ROOT, check=True)
