@@ -67,11 +67,14 @@ def start_connect_server(
     driver_memory: str = "1g",
     port: int | None = None,
     master: str | None = None,
+    home: Path | None = None,
+    python: str = sys.executable,
 ) -> ConnectServer:
     """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
 
     ``master``: a cluster's, in front of which it stands, instead of running the tasks itself. ``settings`` are Spark
-    properties that go over those of this module. A server that is started again in its directory has the same token.
+    properties that go over those of this module. ``home``: another Spark than the installed one; ``python``: the executors'.
+    A server that is started again in its directory has the same token.
     Raises ProcessFailed with the end of its log.
     """
     directory = directory.resolve()
@@ -89,7 +92,7 @@ def start_connect_server(
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.ui.enabled": "false",
     } | dict(settings or {})
-    spark_home = find_spark_home()
+    spark_home = home or find_spark_home()
     command = [
         str(spark_home / "bin" / "spark-submit"),
         "--class",
@@ -107,7 +110,7 @@ def start_connect_server(
         "Spark Connect server",
         [*command, "spark-internal"],
         directory / "spark-connect.log",
-        environment=spark_environment(spark_home) | {TOKEN: token},
+        environment=spark_environment(spark_home, python) | {TOKEN: token},
         directory=directory,  # the server keeps the artifacts of sessions in its working directory
     )
     wait_until_ready(process, lambda: answers(port), START_SECONDS)
@@ -121,12 +124,11 @@ def _token(file: Path) -> str:
     return file.read_text()
 
 
-def spark_environment(spark_home: Path) -> dict[str, str]:
-    """Return the environment that every Spark process needs."""
-    # Executors run this very Python: Spark refuses another minor version than the client's.
+def spark_environment(spark_home: Path, python: str = sys.executable) -> dict[str, str]:
+    """Return the environment that every Spark process needs; ``python``: the executors', by default this very one."""
     return {
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "SPARK_HOME": str(spark_home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_CONF_DIR": str(spark_home / "conf"),  # not the user's

@@ -18,7 +18,7 @@ from airmirror_local.proxy import Hold, Proxy
 from airmirror_local.spark_cluster import SparkCluster, start_spark_cluster
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.environments import ROOT, Environment, connect, in_process, submit
-from support.flows import mirror
+from support.flows import Mirror, mirror
 from support.hostile import KINDS, numbered
 from support.servers import keep
 from support.topics import assert_mirrored, create_topic, produce
@@ -72,8 +72,9 @@ def connect_of_cluster(
     spark_cluster: SparkCluster, executor_python: str, stack_directory: Path
 ) -> Iterator[ConnectServer]:
     """A Spark Connect server in front of the standalone cluster."""
-    settings = {"spark.pyspark.python": executor_python, "spark.cores.max": "2", "spark.executor.memory": "1g"}
-    server = start_connect_server(stack_directory / "spark-of-cluster", settings=settings, master=spark_cluster.url)
+    settings = {"spark.cores.max": "2", "spark.executor.memory": "1g"}
+    directory = stack_directory / "spark-of-cluster"
+    server = start_connect_server(directory, settings=settings, master=spark_cluster.url, python=executor_python)
     keep(server.process)
     try:
         yield server
@@ -133,6 +134,13 @@ def test_every_kind_of_log_in_two_windows(
 def test_a_worker_is_killed_in_mid_window(
     environment: Environment, east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path
 ) -> None:
+    killed_in_mid_window(environment, east, west, west_proxy, tmp_path)
+
+
+def killed_in_mid_window(
+    environment: Environment, east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path
+) -> Mirror:
+    """A flow of one topic whose 4,000 records were copied by a window of which a worker was killed."""
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     settings = {"window.commit.bytes": "20000", "tasks.max": "1"}
     flow = mirror(east, west, tmp_path, settings=settings, ledger_url=url, through=west_proxy.bootstrap)
@@ -153,6 +161,7 @@ def test_a_worker_is_killed_in_mid_window(
         status = process.handle.wait()
     assert status == 0, process.log.read_text()
     assert flow.assert_equal() == 4000
+    return flow
 
 
 def worker_of(port: int) -> psutil.Process:

@@ -31,10 +31,10 @@ class Stuck:
 
     removeTag = addTag
 
-    def createDataFrame(self, *_arguments: Any) -> Stuck:
+    def sql(self, *_arguments: Any, args: Any = None) -> Stuck:
         return self
 
-    repartitionById = mapInArrow = createDataFrame
+    mapInArrow = sql
 
     def collect(self) -> None:
         assert self.twice.wait(60)

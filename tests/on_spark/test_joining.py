@@ -11,12 +11,13 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 from airmirror.on_spark import sessions
-from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, _failure
+from airmirror.on_spark.execute import LibraryAltered, OtherPython, SparkJobFailed, _failure
 from airmirror.on_spark.library import ALTERED
 from airmirror.on_spark.sessions import SparkRefused, connect, in_session, session_id
 from airmirror.on_spark.tasks import MissingPackage
 from support.flows import a_flow
 
+MISMATCH = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, PySpark"
 SECRET = "to/k=n;1 %2F"
 
 
@@ -96,6 +97,8 @@ def test_what_spark_says_becomes_what_a_person_needs() -> None:
     ):
         missing = _failure("a->b", "w", f"An exception was thrown\nTraceback\n{said}")
         assert isinstance(missing, MissingPackage) and missing.package == "pyarrow" and not missing.transient
+    python = _failure("a->b", "w", f"Job aborted\n{MISMATCH}")
+    assert isinstance(python, OtherPython) and python.executors == "3.9" and not python.transient
     changed = _failure("a->b", "w", "[NO_ACTIVE_SESSION] No active Spark session found.")
     assert isinstance(changed, SparkJobFailed) and changed.transient
     assert "was restarted" in str(changed) and "NO_ACTIVE_SESSION" in str(changed)

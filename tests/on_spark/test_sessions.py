@@ -48,7 +48,7 @@ def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one()
     )
     called: list[tuple[str, Any]] = []
 
-    def create(*_: object) -> None:
+    def create(*_: object, **__: object) -> None:
         called.append(("create", None))
         raise PySparkException("no more is needed")
 
@@ -56,7 +56,7 @@ def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one()
         interruptTag=lambda name: called.append(("interrupt", name)),
         addTag=lambda name: called.append(("tag", name)),
         removeTag=lambda name: called.append(("untag", name)),
-        createDataFrame=create,
+        sql=create,
     )
     with pytest.raises(SparkJobFailed):
         execute(spark, [slot])

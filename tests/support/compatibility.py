@@ -61,6 +61,17 @@ def _of_this_spark(what: str) -> Lease:
     return Lease("Spark", lambda where: f"{what}: {where}", lambda _: version("pyspark"))
 
 
+def _of_another_spark(case: str) -> str:
+    spark, python, client = case.split("-")
+    joins = "a client of that version" if client == spark else f"a client of {client}"
+    return f"a worker is killed in mid-window, and `compare`: connect, Python {python}, {joins}"
+
+
+def _beside_another_airflow(case: str) -> str:
+    _, python, confluent_kafka, pandas = case.split("-")
+    return f"Python {python}, confluent-kafka {confluent_kafka}, pandas {pandas}: DAGs, the gate and the client do their work"
+
+
 LEASES = {
     "test_a_window_on_an_old_kafka": _of_brokers("a window, whose slot is killed in its transaction"),
     "test_tls_on_an_old_kafka": _of_brokers("TLS, the client with a certificate"),
@@ -82,8 +93,12 @@ LEASES = {
         lambda case: case.split("-")[0],
     ),
     "test_dags_parse_equally_and_load_nothing_heavy": _of_this_airflow("DAG files are parsed"),
+    "test_dags_the_gate_and_the_client_beside_another_airflow": Lease(
+        "Airflow", _beside_another_airflow, lambda case: case.split("-")[0]
+    ),
     "test_every_kind_of_log_in_two_windows": _of_this_spark("every kind of log, in two windows"),
     "test_a_worker_is_killed_in_mid_window": _of_this_spark("a worker is killed in mid-window"),
+    "test_a_kill_and_a_comparison_on_another_spark": Lease("Spark", _of_another_spark, lambda case: case.split("-")[0]),
 }
 """The tests whose outcome the page shows, by their names."""
 

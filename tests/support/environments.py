@@ -16,7 +16,7 @@ from airmirror_local.spark_connect import TOKEN, ConnectServer
 from support import ROOT
 from support.flows import Mirror
 
-AIRMIRROR = (sys.executable, "-m", "airmirror.cli.main", "run-window")
+AIRMIRROR = ("-m", "airmirror.cli.main", "run-window")
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
 JOB = str(APPLICATION)
 
@@ -60,11 +60,11 @@ class Environment:
 
 
 def in_process() -> Environment:
-    return Environment("in-process", (*AIRMIRROR, "--local"))
+    return Environment("in-process", (sys.executable, *AIRMIRROR, "--local"))
 
 
-def connect(server: ConnectServer, name: str = "connect") -> Environment:
-    return Environment(name, (*AIRMIRROR, "--spark", server.address), {TOKEN: server.token})
+def connect(server: ConnectServer, name: str = "connect", python: str = sys.executable) -> Environment:
+    return Environment(name, (python, *AIRMIRROR, "--spark", server.address), {TOKEN: server.token})
 
 
 def submit(master: str, name: str, python: str = sys.executable) -> Environment:

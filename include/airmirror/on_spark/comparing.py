@@ -63,7 +63,7 @@ def on_spark(source: Cluster, target: Cluster, view: View, url: str | None) -> I
 def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts: Sequence[Part]) -> list[Findings]:
     """Compare every part in a task of its own; what is secret is part of the function, as in ``execute``.
 
-    Raises CompareJobFailed, LibraryAltered, MissingPackage, or what a part's comparison raises.
+    Raises CompareJobFailed, LibraryAltered, OtherPython, MissingPackage, or what a part's comparison raises.
     """
     if not parts:
         return []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
 from airmirror.on_spark.sessions import CLOSED, close, connect
-from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASK_SCHEMA, MissingPackage
+from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASKS, MissingPackage
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
 
@@ -27,6 +28,8 @@ ATTEMPTS = 4  # of a task, as Spark has it by default
 AGAIN_SECONDS = 5.0  # between two interruptions of a job that is late
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them
 Work = Callable[[Iterable[Any]], Iterator[Any]]  # a function of tasks, for mapInArrow
+CHECKED = "spark.airmirror.python"  # of a session: the driver's Python whose functions its executors have run
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\d+\.\d+)")
 _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] PyArrow")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
@@ -42,6 +45,38 @@ class LibraryAltered(AirmirrorError):
             f"flow {self.flow!r}: Spark's executors hold another Airmirror than this one: someone else has prepared the "
             "session, or one is installed there; nothing of it was run. See who reaches the Spark Connect server, set "
             "AIRMIRROR_SPARK_SECRET to a new value (docs/security.md), and keep Airmirror out of the executors' Python"
+        )
+
+
+@dataclass(eq=False)
+class OtherPython(AirmirrorError):
+    """Executors whose Python is of another minor version than the driver's: Spark runs no function there."""
+
+    executors: str
+    driver: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark's executors run Python {self.executors}, and Airmirror runs in Python {self.driver}: Spark runs no function "
+            f"of another minor version. Name a Python {self.driver} that has requirements-executor.txt: "
+            "PYSPARK_PYTHON=… in the environment of `start-connect-server.sh`, or `spark-submit --conf spark.pyspark.python=…`; "
+            f"or run Airmirror in Python {self.executors}"
+        )
+
+
+@dataclass(eq=False)
+class ExecutorsNotReady(AirmirrorError):
+    """Spark has not run the first task of a session; the window has not begun."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: Spark has not run a first, empty task: {self.reason}; the window has not begun. See on Spark's "
+            "page whether it has executors, and whether other applications hold their cores"
         )
 
 
@@ -73,6 +108,33 @@ def interrupt(url: str, flow: Flow) -> None:
         close(spark)
 
 
+def check_executors(spark: SparkSession, flow: str) -> None:
+    """See by one empty task that executors run what this Python sends; where the session has seen it before, no task is needed.
+
+    Raises OtherPython, MissingPackage, ExecutorsNotReady.
+    """
+    own, is_late = _own_python(), threading.Event()
+    try:
+        if spark.conf.get(CHECKED, "") == own:
+            return
+        with _limited(spark, flow, START_SECONDS, is_late):
+            spark.range(0, 1, 1, 1).mapInArrow(_unchanged(), "id long").collect()
+        spark.conf.set(CHECKED, own)
+    except PySparkException as error:
+        said = str(error) or type(error).__name__
+        why = f"it has not begun within {START_SECONDS:.0f} s" if is_late.is_set() else reason(said)
+        raise not_begun(flow, said) or ExecutorsNotReady(flow, why) from error
+
+
+def _unchanged() -> Work:
+    """A function inside a function: it is sent as code, and needs nothing of the library."""
+
+    def unchanged(batches: Iterable[Any]) -> Iterator[Any]:
+        yield from batches
+
+    return unchanged
+
+
 def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list[SlotResult]:
     """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
 
@@ -80,18 +142,33 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     again by Spark and continues from the committed progress (invariant C). The clusters' settings, what is secret among
     them, are part of the function that tasks run: Spark keeps it in memory, and neither logs nor shows it. Truststores and
     keystores travel as what they hold.
-    Raises SparkJobFailed, LibraryAltered, MissingPackage, UnsupportedClientSetting.
+    Raises SparkJobFailed, LibraryAltered, OtherPython, MissingPackage, UnsupportedClientSetting.
     """
     flow, window = owner or slots[0].flow.name, slots[0].window
     whole = slots[0].flow
     bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings=Settings.of({}))
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     asked = {partition.source for slot in slots for partition in slot.partitions}
-    limit = most_seconds(slots[0])
-    is_late, is_over = threading.Event(), threading.Event()
+    limit, is_late = most_seconds(slots[0]), threading.Event()
+    try:
+        with _limited(spark, flow, limit, is_late):
+            answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
+        return [result for answer in answers for result in decode(answer, asked)]
+    except PySparkException as error:
+        if is_late.is_set():
+            raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
+        raise _failure(flow, window, str(error) or type(error).__name__) from error
+    except BadAnswer as error:
+        raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
+
+
+@contextmanager
+def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.Event) -> Iterator[None]:
+    """Interrupt the flow's jobs, those that an earlier window left now, those of this thread where they last for longer."""
+    is_over = threading.Event()
 
     def end_when_late() -> None:
-        if is_over.wait(limit):
+        if is_over.wait(seconds):
             return
         is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
         # Spark interrupts only what has begun: a job that it begins later is met by the next interruption.
@@ -104,14 +181,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         threading.Thread(target=end_when_late, name="late", daemon=True).start()
-        answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
-        return [result for answer in answers for result in decode(answer, asked)]
-    except PySparkException as error:
-        if is_late.is_set():
-            raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
-        raise _failure(flow, window, str(error) or type(error).__name__) from error
-    except BadAnswer as error:
-        raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
+        yield
     finally:
         is_over.set()
         spark.removeTag(tag(flow))
@@ -119,12 +189,14 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
 
 def run_tasks(spark: SparkSession, specs: Sequence[object], work: Work) -> list[bytes]:
     """The answer of a task for each of ``specs``, which are pickled into rows. Raises PySparkException, BadAnswer."""
-    given = [(number, bytearray(pickle.dumps(spec))) for number, spec in enumerate(specs)]
-    frame = spark.createDataFrame(given, TASK_SCHEMA).repartitionById(len(given), "task")
-    answers = {row.task: bytes(row.answer) for row in frame.mapInArrow(work, ANSWER_SCHEMA).collect()}
-    if answers.keys() != set(range(len(given))):
-        raise BadAnswer(f"{len(answers)} answers of {len(given)} tasks")
-    return [answers[number] for number in range(len(given))]
+    count, given = len(specs), [bytearray(pickle.dumps(spec)) for spec in specs]
+    # Of a range of as many partitions each has one number. A client of Spark 4.1 can't send a server of 4.0 rows
+    # (createDataFrame), and that can't partition them by their number (repartitionById).
+    tasks = spark.sql(TASKS.format(count=count), args=[given])
+    answers = {row.task: bytes(row.answer) for row in tasks.mapInArrow(work, ANSWER_SCHEMA).collect()}
+    if answers.keys() != set(range(count)):
+        raise BadAnswer(f"{len(answers)} answers of {count} tasks")
+    return [answers[number] for number in range(count)]
 
 
 def most_seconds(slot: Slot) -> float:
@@ -152,7 +224,9 @@ def _failure(flow: str, window: str, said: str) -> AirmirrorError:
 
 
 def not_begun(flow: str, said: str) -> AirmirrorError | None:
-    """The error for which no task could begin: another library, or none of Spark's packages; None: it is another one."""
+    """The error for which no task could begin: another library, another Python, or none of Spark's packages; else None."""
+    if other := _OTHER_PYTHON.search(said):
+        return OtherPython(other[1], _own_python())
     if ALTERED in said:
         return LibraryAltered(flow)
     if _NO_PYARROW.search(said):  # without it no task begins that could say so itself
@@ -167,6 +241,10 @@ def reason(said: str) -> str:
     if any(word in said for word in CLOSED):
         return f"the Spark Connect server was restarted, or has ended the session ({found})"
     return found
+
+
+def _own_python() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _bare(cluster: Cluster) -> Cluster:

@@ -186,7 +186,9 @@ def _give_up_in_time(spark: SparkSession) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session: Any = spark
-    session.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=10_000, max_server_retry_delay=30_000)])
+    policy = DefaultPolicy(max_retries=8, max_backoff=10_000)
+    policy.max_server_retry_delay = 30_000  # no argument in Spark 4.0, which does not ask the server
+    session.client.set_retry_policies([policy])
 
 
 def _check(spark: SparkSession) -> None:

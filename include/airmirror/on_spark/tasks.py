@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airmirror.slot.contract import SlotResult
 
-TASK_SCHEMA = "task int, spec binary"
+TASKS = "SELECT CAST(id AS INT) AS task, element_at(?, CAST(id AS INT) + 1) AS spec FROM range(0, {count}, 1, {count})"
 ANSWER_SCHEMA = "task int, answer binary"
 
 
@@ -42,7 +42,7 @@ def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[p
 
 
 def answered(batches: Iterable[pyarrow.RecordBatch], answer: Callable[[bytes], bytes]) -> Iterator[pyarrow.RecordBatch]:
-    """Answer each task of the rows (TASK_SCHEMA), one row each (ANSWER_SCHEMA)."""
+    """Answer each task of the rows (TASKS), one row each (ANSWER_SCHEMA)."""
     import pyarrow
 
     for batch in batches:

@@ -83,15 +83,18 @@ def on_spark(
     def spark() -> SparkSession:
         if not sessions:
             from airmirror.on_spark import sessions as make
+            from airmirror.on_spark.execute import check_executors
 
             tell("joining Spark")
             sessions.append(make.in_process() if spark_url is None else make.connect(spark_url, flow))
+            check_executors(sessions[0], flow.name)
         return sessions[0]
 
     def slots() -> int:
         from airmirror.on_spark.sessions import parallelism
 
-        return flow.tasks_max or max(1, parallelism(spark()) // max(1, len(opened.configuration.enabled)))
+        joined = spark()  # now, before the window takes its lease: where Spark can run nothing, it takes none
+        return flow.tasks_max or max(1, parallelism(joined) // max(1, len(opened.configuration.enabled)))
 
     def work(given: Sequence[Slot]) -> list[SlotResult]:
         from airmirror.on_spark.execute import execute
