@@ -82,7 +82,7 @@ def airflow(
     ledger = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
     # What is in the connection is in no file: spark-submit must be told, and nobody else.
     east_cluster = {"bootstrap.servers": east.bootstrap, "sasl.username": "nobody", "sasl.password": SECRET}
-    environment = dict(airflow_environment(configuration, ledger, directory / "data-docs", connect_server)) | {
+    environment = dict(airflow_environment(configuration, ledger, connect_server)) | {
         "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "airmirror_kafka", "extra": json.dumps(east_cluster)}),
     }

@@ -72,7 +72,7 @@ def test_the_same_gate_judges_meanwhile_and_last(
     suite = tmp_path / "expectations" / "suite.yaml"
     suite.parent.mkdir()
     suite.write_text(SUITE)
-    place = replace(deployment(), expectations=suite.parent, data_docs=tmp_path / "docs")
+    place = replace(deployment(), expectations=suite.parent)
     produce(east, flow.topic, numbered(50), partition=0)
 
     def verified() -> dict[int, int]:
