@@ -11,14 +11,12 @@ import pytest
 
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
-from airmirror_local.ports import LOOPBACK, answers, free_port
-from airmirror_local.processes import start_process, wait_until_ready
 from airmirror_local.spark_connect import ConnectServer
 from airmirror_local.stack import airflow_environment
 from support import ROOT
 from support.databases import new_database
 from support.hostile import numbered
-from support.needs import redis_server
+from support.redis import running_redis
 from support.topics import assert_mirrored, create_topic, produce
 
 FLOWS = ("first", "second", "submitted")
@@ -30,15 +28,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def redis(stack_directory: Path) -> Iterator[str]:
     """The URL of a running Redis."""
-    program = redis_server()
-    port = free_port()
-    command = [program, "--port", str(port), "--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
-    process = start_process("Redis", command, stack_directory / "redis.log", directory=stack_directory)
-    try:
-        wait_until_ready(process, lambda: answers(port), 20)
-        yield f"redis://{LOOPBACK}:{port}/0"
-    finally:
-        process.stop()
+    with running_redis(stack_directory) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

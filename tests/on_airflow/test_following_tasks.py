@@ -167,7 +167,7 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
 
 def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those run in a row have a number, those of another attempt another name; what XCom says counts for nothing."""
-    opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"))
+    opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"), ledger=None)
     trusted: list[Container[str]] = []
 
     def judge(*_: object, **how: Any) -> Any:

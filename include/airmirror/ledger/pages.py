@@ -149,7 +149,7 @@ def _insert(connection: Connection, place: PagePlace, files: Mapping[str, bytes]
 
 
 def _after(connection: Connection, place: PagePlace) -> tuple[dict[str, str] | None, int]:
-    """Return what the next report of a chain names, and its time: the chain's end is the newest, whatever a machine's clock says."""
+    """Return what the next report of a chain names, and its time: the newest is the chain's end, whatever a clock says."""
     own = pages.c
     query = sql.select(own.name, own.time_ms, own.content).where(_here(place), own.name.endswith(JSON))
     before = connection.execute(query.order_by(own.time_ms.desc()).limit(1)).first()
