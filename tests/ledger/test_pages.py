@@ -154,8 +154,14 @@ def test_evidence_is_chained_whatever_the_clocks_and_fetched_as_files(
     assert (tmp_path / "fetched" / "-." / "-.-.." / "-.-..-passwd").read_bytes() == b"x"
 
 
-def test_a_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_ledger_that_is_not_there_is_not_made_and_a_place_that_is_none_is_told(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     done = CliRunner().invoke(app, ["report", "fetch", str(tmp_path), "--ledger", f"sqlite:///{missing}"])
     assert done.exit_code == 75 and "there is none; name it with --ledger" in " ".join(done.output.split()), done.output
     assert not missing.exists()
+    with closing(Ledger(f"sqlite:///{tmp_path / 'there.db'}")) as ledger:
+        keep_page(ledger.engine, DOCS, "run", "page")
+    (tmp_path / "file").touch()
+    words = ["report", "fetch", str(tmp_path / "file"), "--ledger", f"sqlite:///{tmp_path / 'there.db'}"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2 and "give another place" in " ".join(done.output.split()), done.output

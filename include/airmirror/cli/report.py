@@ -25,6 +25,7 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import print_json, safe
 from airmirror.evidence.asking import EmptyTimeRange
+from airmirror.report.errors import ReportNotWritten
 from airmirror.report.files import write_evidence, write_new
 
 if TYPE_CHECKING:
@@ -136,10 +137,14 @@ def fetch(
     with ledger_there(ledger) as opened:
         for each, content in all_files(opened.engine):
             file = directory.joinpath(*map(_part, (each.kind, each.flow.replace("->", "."), each.name)))
-            if not file.exists():
+            if file.exists():
+                continue
+            try:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write_new({file: content})
-                written += 1
+            except OSError as error:
+                raise ReportNotWritten(str(file), error.strerror or str(error)) from error
+            write_new({file: content})
+            written += 1
     _say(f"written to {directory}: {written:,} files that were not there")
 
 
