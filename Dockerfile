@@ -35,6 +35,6 @@ COPY include include
 COPY --from=console /wheel /wheel
 COPY dags dags
 RUN pip install --no-deps --no-index /wheel/*.whl \
-    && mkdir -p /opt/airflow/logs /opt/airflow/data-docs && chown -R airmirror /opt/airflow
+    && mkdir -p /opt/airflow/logs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
 USER airmirror

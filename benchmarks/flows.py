@@ -67,9 +67,7 @@ def main() -> None:
             create(configuration.read_text(), chosen.flows)
             spark = start_connect_server(directory / "spark")
             try:
-                environment = airflow_environment(
-                    configuration, f"sqlite:///{directory / 'ledger.db'}", directory / "data-docs", spark
-                )
+                environment = airflow_environment(configuration, f"sqlite:///{directory / 'ledger.db'}", spark)
                 airflow = start_airflow(
                     directory / "airflow",
                     dags=ROOT / "dags",

@@ -119,7 +119,7 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
     from airmirror.on_airflow import deployment as module
 
     environment = SERVICES["airflow-scheduler"]["environment"]
-    for name in ("CONFIG", "LEDGER", "EXPECTATIONS", "DATA_DOCS"):
+    for name in ("CONFIG", "LEDGER", "EXPECTATIONS"):
         assert f"AIRMIRROR_{name}" in environment
     place = module.deployment()
     flow = next(iter(load(ROOT / "include/compose/mirror.properties").enabled))

@@ -12,7 +12,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,6 +51,7 @@ PRELOADED = (
     "kafka.protocol.producer",
     "llvmlite.binding",
 )
+Apart = Callable[[str], tuple[Sequence[str], Mapping[str, str]]]
 HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
 
 
@@ -111,11 +112,13 @@ def start_airflow(
     on_start: object = None,
     database: str | None = None,
     celery_broker: str | None = None,
+    apart: Apart = lambda component: ((), {}),
 ) -> AirflowStack:
     """Start Airflow with its home in ``directory``; returns when every component reports that it is healthy.
 
     ``environment`` goes to every component. ``database``: a URL instead of SQLite's. ``celery_broker``: the URL of a Redis;
-    with it tasks run in a Celery worker, and there are two schedulers, which needs a PostgreSQL ``database``.
+    with it tasks run in a Celery worker, and there are two schedulers, which needs a PostgreSQL ``database``. ``apart``: of a
+    component, the command that starts its own, and its own environment.
     Raises ProcessFailed with the end of the log of the one that failed.
     """
     directory = directory.resolve()
@@ -145,7 +148,8 @@ def start_airflow(
     stack = AirflowStack(directory, url, password, settings, {})
     try:
         for component in components:
-            stack.processes[component] = _start(directory, component, settings)
+            before, own = apart(component)
+            stack.processes[component] = _start(directory, component, settings | dict(own), before)
             if callable(on_start):
                 on_start(stack.processes[component])
         wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
@@ -224,9 +228,9 @@ def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
         raise ProcessFailed(process.name, f"ended with status {status}", log, process.log_tail())
 
 
-def _start(directory: Path, component: str, settings: Mapping[str, str]) -> Process:
+def _start(directory: Path, component: str, settings: Mapping[str, str], before: Sequence[str] = ()) -> Process:
     log = directory / "logs" / f"{component.lower().replace(' ', '-')}.log"
-    command = [*_airflow(), *(COMPONENTS | MORE_COMPONENTS)[component]]
+    command = [*before, *_airflow(), *(COMPONENTS | MORE_COMPONENTS)[component]]
     return start_process(f"Airflow {component}", command, log, environment=settings)
 
 

@@ -106,7 +106,7 @@ def start_stack(
             airflow = start_airflow(
                 directory / "airflow",
                 dags=dags,
-                environment=airflow_environment(configuration, ledger, directory / "data-docs", spark),
+                environment=airflow_environment(configuration, ledger, spark),
                 on_start=note,
             )
         stack = Stack(
@@ -135,12 +135,11 @@ def link_expectations(directory: Path, home: Path = Path()) -> None:
         link.symlink_to(found)
 
 
-def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark: ConnectServer) -> Mapping[str, str]:
+def airflow_environment(configuration: Path, ledger: str, spark: ConnectServer) -> Mapping[str, str]:
     """Return a deployment's settings for Airflow's components."""
     return {
         "AIRMIRROR_CONFIG": str(configuration),
         "AIRMIRROR_LEDGER": ledger,
-        "AIRMIRROR_DATA_DOCS": str(data_docs),
         "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(spark.connection),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",

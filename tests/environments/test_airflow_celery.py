@@ -11,14 +11,12 @@ import pytest
 
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
-from airmirror_local.ports import LOOPBACK, answers, free_port
-from airmirror_local.processes import start_process, wait_until_ready
 from airmirror_local.spark_connect import ConnectServer
 from airmirror_local.stack import airflow_environment
 from support import ROOT
 from support.databases import new_database
 from support.hostile import numbered
-from support.needs import redis_server
+from support.redis import running_redis
 from support.topics import assert_mirrored, create_topic, produce
 
 FLOWS = ("first", "second", "submitted")
@@ -30,15 +28,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def redis(stack_directory: Path) -> Iterator[str]:
     """The URL of a running Redis."""
-    program = redis_server()
-    port = free_port()
-    command = [program, "--port", str(port), "--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
-    process = start_process("Redis", command, stack_directory / "redis.log", directory=stack_directory)
-    try:
-        wait_until_ready(process, lambda: answers(port), 20)
-        yield f"redis://{LOOPBACK}:{port}/0"
-    finally:
-        process.stop()
+    with running_redis(stack_directory) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +73,7 @@ def airflow(
     ledger = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
     # What is in the connection is in no file: spark-submit must be told, and nobody else.
     east_cluster = {"bootstrap.servers": east.bootstrap, "sasl.username": "nobody", "sasl.password": SECRET}
-    environment = dict(airflow_environment(configuration, ledger, directory / "data-docs", connect_server)) | {
+    environment = dict(airflow_environment(configuration, ledger, connect_server)) | {
         "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "airmirror_kafka", "extra": json.dumps(east_cluster)}),
     }

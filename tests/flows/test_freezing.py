@@ -74,7 +74,7 @@ def test_nobody_writes_for_a_frozen_flow_until_it_is_opened(east: Broker, west: 
     with pytest.raises(FlowFrozen):
         carry_out(elsewhere, again)
     mappings = flow.opened.ledger.contents()["mappings"]
-    assert prune(flow.opened, 0, tmp_path, now_ms=2**52).mappings == 0, "mappings stay as they are"
+    assert prune(flow.opened, 0, now_ms=2**52).mappings == 0, "mappings stay as they are"
     assert end_offsets(west, flow.remote_topic) == ends and flow.opened.ledger.contents()["mappings"] == mappings
     status = flow_status(flow.opened)
     assert "by ada" in status.frozen[WHOLE] and status.refused == [] and not status.needs_somebody

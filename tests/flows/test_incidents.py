@@ -24,6 +24,7 @@ from airmirror.wire.mappings import GATE, Action, Hold
 from airmirror_local.brokers import Broker
 from flows.test_gates import SUITE
 from support.flows import Mirror, in_this_process, mirror
+from support.kept import in_ledger
 from support.topics import Record, produce
 
 
@@ -59,7 +60,7 @@ def place(flow: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Depl
 
     monkeypatch.setattr(decide_work, "opened_flow", Same)
     monkeypatch.setattr("airmirror.on_airflow.tasks.window.opened_flow", Same)
-    return replace(deployment(), expectations=tmp_path / "expectations", data_docs=tmp_path / "docs")
+    return replace(deployment(), expectations=tmp_path / "expectations")
 
 
 def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, int, int]) -> None:
@@ -121,14 +122,14 @@ def test_what_somebody_holds_is_not_the_gates(flow: Mirror, place: Deployment) -
 def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place: Deployment) -> None:
     from airmirror.on_airflow.tasks.window import verify
 
-    def red(window: str, show: Callable[[Path], None]) -> list[str]:
+    def red(window: str, show: Callable[[str], None]) -> list[str]:
         with pytest.raises(NotVerified) as caught:
             verify(place, flow.flow.name, window, (), Selection(), show=show)
         return str(caught.value).splitlines()
 
-    pages: list[Path] = []
+    pages: list[str] = []
     lines = red("second#verify", pages.append)
-    assert pages and pages[0].is_file()  # also of a verdict that is red
+    assert "did not pass" in in_ledger(flow.opened.ledger.engine, pages[0])  # also of a verdict that is red
     assert lines[0] == f"flow '{flow.flow.name}': 2 partitions still held by the gate, nothing new"
     first = " ".join(" ".join(lines[1:-2]).split())
     assert f"{flow.topic}-0: offsets 0 to 49" in first and "(still, since 20" in first and "first in w)" in first

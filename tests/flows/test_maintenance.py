@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 from airmirror.flows.freezing import freeze, unfreeze
 from airmirror.flows.maintenance import DAY_MS, prune
 from airmirror.flows.prepare import catch_up_ledger, read_again
+from airmirror.ledger.pages import AUDITS, GATE, REPORTS, PagePlace, keep_page, pages_of
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.hostile import delete_records
@@ -17,28 +17,24 @@ from support.topics import Record, produce
 
 def test_old_verified_mappings_and_pages_are_forgotten(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path, partitions=2)
-    pages = tmp_path / "docs"
-    name = flow.flow.name.replace("->", ".")
-    for place in (pages / name / "old-site", pages / "audits" / name):
-        place.mkdir(parents=True)
-    for path in (pages / "audits" / name / "old.html", pages / "audits" / name / "new.html"):
-        path.write_text("page")
-    os.utime(pages / name / "old-site", (1, 1))
-    os.utime(pages / "audits" / name / "old.html", (1, 1))
+    ledger, name = flow.opened.ledger, flow.flow.name
+    for kind in (GATE, AUDITS, REPORTS, "failover-plans"):
+        for place in (PagePlace(kind, name), PagePlace(kind, "east->another")):
+            keep_page(ledger.engine, place, "old", "page")
     for round in range(3):
         produce(east, flow.topic, [Record(b"%d-%d" % (round, n), b"k%d" % n) for n in range(50)])
         assert flow.run().is_verified
     produce(east, flow.topic, [Record(b"late-%d" % n, b"k%d" % n) for n in range(50)])
-    ledger = flow.opened.ledger
     assert len(list(ledger.mappings(flow.topic, 0))) == 3
     now = int(time.time() * 1000)
-    assert prune(flow.opened, 30, pages, now_ms=now).mappings == 0  # nothing is old yet
-    assert not (pages / name / "old-site").exists() and not (pages / "audits" / name / "old.html").exists()
-    assert (pages / "audits" / name / "new.html").exists()
+    pruned = prune(flow.opened, 30, now_ms=now)
+    assert (pruned.mappings, pruned.pages) == (0, 0)  # nothing is old yet
     later = now + 31 * DAY_MS
-    pruned = prune(flow.opened, 30, pages, now_ms=later)
-    assert (pruned.mappings, pruned.pages) == (4, 1)  # the newest of each partition stays
-    assert prune(flow.opened, 30, pages, now_ms=later).mappings == 0
+    pruned = prune(flow.opened, 30, now_ms=later)
+    assert (pruned.mappings, pruned.pages) == (4, 3)  # the newest mapping of each partition stays
+    assert [page.kind for page in pages_of(ledger.engine, name)] == [REPORTS], "evidence stays"
+    assert len(pages_of(ledger.engine, "east->another")) == 4
+    assert prune(flow.opened, 30, now_ms=later).mappings == 0
     assert [len(list(ledger.mappings(flow.topic, number))) for number in (0, 1)] == [1, 1]
     before = ledger.contents()
     read_again(flow.opened)
@@ -66,7 +62,7 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
             WindowOrder(f"w{round}", slots=lambda: 1, advance=False),
         )
     later = int(time.time() * 1000) + 100 * DAY_MS
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 0
+    assert prune(flow.opened, 1, now_ms=later).mappings == 0
     assert len(flow.opened.ledger.unverified()) == 3
 
 
@@ -79,6 +75,6 @@ def test_what_is_frozen_is_kept(east: Broker, west: Broker, tmp_path: Path) -> N
     freeze(flow.opened, [flow.topic], reason="moved", by="ada")
     delete_records(east, flow.topic, 2)
     later = int(time.time() * 1000) + 100 * DAY_MS
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 0
+    assert prune(flow.opened, 1, now_ms=later).mappings == 0
     unfreeze(flow.opened, [flow.topic], reason="back", by="ada")
-    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).mappings == 2
+    assert prune(flow.opened, 1, now_ms=later).mappings == 2

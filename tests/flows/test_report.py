@@ -131,7 +131,7 @@ def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp
         produce(east, flow.topic, values(10))
         flow.run()
     before = list(flow.opened.ledger.mappings(flow.topic, 0))
-    with flow.opened.ledger._engine.begin() as connection:
+    with flow.opened.ledger.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE mappings SET copied = 12 WHERE source_start = 10")
     report = report_flow(flow.opened, ALWAYS)
     assert report.is_good and sum(row["differ"] for row in report.rows("ledger")) == 1

@@ -33,7 +33,7 @@ def lags(flow: Mirror, groups: str) -> dict[str, GroupLag]:
     )
     opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
     emit_checkpoints_if_due(opened, "checkpoints")
-    return {row.group: row for row in Ledger(str(flow.opened.ledger._engine.url)).group_lags()}
+    return {row.group: row for row in Ledger(str(flow.opened.ledger.engine.url)).group_lags()}
 
 
 def test_lags_of_groups(east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]) -> None:
@@ -87,7 +87,7 @@ def test_what_a_group_would_read_again(east: Broker, west: Broker, tmp_path: Pat
         assert row.again == again and row.again_ms is not None
         assert row.again_ms == (0 if first is None else row.time_ms - first)
     produce(east, flow.topic, records(10, 200))
-    ledger = Ledger(str(flow.opened.ledger._engine.url))
+    ledger = Ledger(str(flow.opened.ledger.engine.url))
     (found,) = ledger.read_again()
     assert (found.flow, found.group, found.records, found.ms) == (flow.flow.name, group, 50, row.again_ms)
     assert judge_window(flow.flow, flow.opened.ledger, None, window="judged", trusted=["unjudged"]).verdicts
@@ -105,7 +105,7 @@ def test_ages_of_records(east: Broker, west: Broker, tmp_path: Path) -> None:
     (record,) = flow.opened.ledger.mappings(flow.topic, 0)
     assert (record.min_timestamp, record.max_timestamp) == (FIRST, FIRST + 99_000)
     assert before - 1 <= record.read_ms <= record.time_ms
-    (row,) = Ledger(str(flow.opened.ledger._engine.url)).partition_metrics()
+    (row,) = Ledger(str(flow.opened.ledger.engine.url)).partition_metrics()
     assert (row.age_ms, row.age_most_ms) == (record.read_ms - FIRST - 99_000, record.read_ms - FIRST)
     assert row.latency_most_ms == row.latency_ms + 99_000
 

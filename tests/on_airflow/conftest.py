@@ -347,9 +347,7 @@ def airflow(
         keep(spark["restarted"].process)
 
     pem = REPORT_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    environment = dict(
-        airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server)
-    )
+    environment = dict(airflow_environment(configuration, f"sqlite:///{ledger}", connect_server))
     environment |= {
         "AIRMIRROR_EXPECTATIONS": str(expectations),
         "PYTHONPATH": f"{ROOT / 'include'}:{ROOT / 'tests'}",  # with the tests' notifier

@@ -59,8 +59,8 @@ def test_what_is_refused_starts_nothing(airflow: AirflowUnderTest) -> None:
 
 def test_no_route_is_open(airflow: AirflowUnderTest) -> None:
     every: list[Any] = build_app().routes
-    routes = [(route.path.replace("{page:path}", "index.html"), sorted(route.methods)) for route in every]
-    assert {path for path, _ in routes} >= {"/alerts", "/data-docs/index.html"}
+    routes = [(route.path.format(kind="reports", flow="a", name="b.html"), sorted(route.methods)) for route in every]
+    assert {path for path, _ in routes} >= {"/alerts", "/pages/reports/a/b.html"}
     url = f"{airflow.stack.url}/airmirror"
     for path, methods in routes:
         for method in methods:

@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from airmirror.cli.main import app
 from airmirror.report.check import check
 from airmirror.report.signing import name_of
 from on_airflow.conftest import REPORT_KEY, AirflowFlow
+from support.kept import json_of
 from support.topics import Record, produce
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
@@ -27,8 +30,11 @@ def page(flow: AirflowFlow, run_id: str, task: str) -> tuple[str, Path]:
     """The page that the button *Report* leads to, and its JSON, signed and sound."""
     answer = flow.page(run_id, task, "audit_report")
     assert answer.status_code == 200 and "sandbox" in answer.headers["content-security-policy"]
-    name = answer.url.path.rpartition("/data-docs/")[2]
-    file = (flow.under_test.directory / "data-docs" / name).with_suffix(".json")
+    fetched, name = flow.under_test.directory / "fetched", answer.url.path.rpartition("/pages/")[2]
+    words = ["report", "fetch", str(fetched), "--ledger", f"sqlite:///{flow.under_test.ledger}"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    file = fetched / json_of(name).replace("->", ".")
     assert check(file, name_of(REPORT_KEY.public_key())).wrong == ()
     return answer.text, file
 

@@ -72,7 +72,7 @@ def test_the_same_gate_judges_meanwhile_and_last(
     suite = tmp_path / "expectations" / "suite.yaml"
     suite.parent.mkdir()
     suite.write_text(SUITE)
-    place = replace(deployment(), expectations=suite.parent, data_docs=tmp_path / "docs")
+    place = replace(deployment(), expectations=suite.parent)
     produce(east, flow.topic, numbered(50), partition=0)
 
     def verified() -> dict[int, int]:
@@ -167,7 +167,7 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
 
 def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those run in a row have a number, those of another attempt another name; what XCom says counts for nothing."""
-    opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"))
+    opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"), ledger=None)
     trusted: list[Container[str]] = []
 
     def judge(*_: object, **how: Any) -> Any:

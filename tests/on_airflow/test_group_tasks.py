@@ -45,9 +45,7 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     }
     lines |= {f"{name}.{key}": value for key, value in settings.items()}
     config.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
-    place = Deployment(
-        config=config, ledger=ledger, expectations=tmp_path, data_docs=tmp_path, alert_receivers=(), metrics_conn_id=""
-    )
+    place = Deployment(config=config, ledger=ledger, expectations=tmp_path, alert_receivers=(), metrics_conn_id="")
     assert tasks_due(flow.opened) == {"emit_checkpoints", "sync_group_offsets"}
 
     for position in (20, 30):

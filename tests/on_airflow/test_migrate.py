@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from support.acls import EVERYBODY
 from support.approvals import answered, approvals, asked, run_of, tasks_of
 from support.following import numbered
 from support.groups import await_committed, commit, committed, member
+from support.kept import kept
 from support.migrations import moving
 from support.topics import assert_mirrored, open_transaction, produce
 
@@ -56,15 +56,13 @@ TAKEN = tuple(step for step in STEPS if step != "reverse")
 ASKED = ("cut_over_consumers", "cut_over_producers", "finish")
 
 
-def used(monkeypatch: pytest.MonkeyPatch, opened: Opened, directory: Path) -> None:
+def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
     @contextmanager
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield opened
 
     monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
     monkeypatch.setattr(dag, "WAIT_SECONDS", 0.0)
-    docs = replace(dag.deployment(), data_docs=directory / "docs")
-    monkeypatch.setattr(dag, "deployment", lambda: docs)
 
 
 @pytest.mark.long
@@ -73,14 +71,14 @@ def test_questions_show_the_state_and_answers_move_it(
 ) -> None:
     east, west = guarded
     flow, _ = moving(east, west, tmp_path, move_block_producers="acl", move_shop_principals=EVERYBODY)
-    used(monkeypatch, flow.opened, tmp_path)
+    used(monkeypatch, flow.opened)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
     steps = tasks_of(flow.flow, "migration")
     undo = steps[dag.UNDO]
     assert {asking(step) for step in (*ASKED, dag.UNDO)} == {name for name in steps if name.startswith(asking(""))}
     steps["plan"].execute(form(dry_run=True))
-    assert flow.topic in steps["plan"].page.read_text()
+    assert flow.topic in kept(steps["plan"].page)
     assert not flow.opened.ledger.last_mappings() and committed(west, f"{flow.topic}-billing") == {}
     for step in ("mirror", "check_groups"):
         steps[step].execute(form())

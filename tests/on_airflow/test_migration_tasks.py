@@ -6,19 +6,17 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import runbooks as dags
-from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.migration import inventory
 from airmirror_local.brokers import Broker
 from support.approvals import run_of, tasks_of
 from support.flows import mirror
+from support.kept import json_of, kept, ledger_in
 from support.topics import Record, produce
 
 
@@ -33,18 +31,17 @@ def test_a_run_has_its_page(
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield flow.opened
 
-    place = replace(deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(inventory, "MEASURED_SECONDS", 0.1)
     monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
-    monkeypatch.setattr(dags, "deployment", lambda: place)
+    monkeypatch.setenv("AIRMIRROR_LEDGER", ledger_in(tmp_path))
     task = tasks_of(flow.flow, "migration")["plan"]
     context = run_of({"runbook": "migration", "verb": "plan", "reason": "moving day", "takes": 0.5, "steps": None})
     with caplog.at_level(logging.INFO):
         task.execute(context)
-    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration-plans")
-    text = task.page.read_text()
+    assert task.page.startswith(f"migration-plans/{flow.flow.name}/")
+    text = kept(task.page)
     assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
-    assert json.loads(task.page.with_suffix(".json").read_text())["sections"]["names"] == [
+    assert json.loads(kept(json_of(task.page)))["sections"]["names"] == [
         {"on_the_source": flow.topic, "on_the_target": flow.remote_topic}
     ]
     assert "warn records outlive the migration: kept for less than the 12 h" in caplog.text

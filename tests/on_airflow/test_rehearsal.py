@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from airmirror.flows.prepare import Opened
-from airmirror.on_airflow.dags import rehearsal as dag
 from airmirror.on_airflow.dags.rehearsal import Rehearse
 from airmirror.on_airflow.tasks import runbooks as task
 from airmirror.on_airflow.tasks.runbooks import RehearsalFailed
@@ -28,6 +26,7 @@ from support.failovers import windowed, with_groups
 from support.flows import mirror
 from support.following import numbered
 from support.groups import commit
+from support.kept import kept, ledger_in
 from support.migrations import moving, takes
 from support.topics import SECONDS, admin, produce
 
@@ -45,18 +44,17 @@ def test_the_task_writes_its_report_and_fails_where_a_failover_would(
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield flow.opened
 
-    deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
-    monkeypatch.setattr(dag, "deployment", lambda: deployed)
+    monkeypatch.setenv("AIRMIRROR_LEDGER", ledger_in(tmp_path))
     monkeypatch.setattr(task, "opened_flow", opened_flow)
     operator = Rehearse(task_id="rehearse", flow=flow.flow.name, runbook=FAILOVER, order=FailoverOrder())
     context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
     operator.execute(context)
-    assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
+    assert "1 of 1 group exact" in kept(operator.page)
     asked = admin(west).delete_records([TopicPartition(flow.remote_topic, 0, 30)])
     next(iter(asked.values())).result(SECONDS)
     with pytest.raises(RehearsalFailed, match="a failover would go wrong now"):
         operator.execute(context)
-    assert "The rehearsal has failed" in operator.page.read_text()
+    assert "The rehearsal has failed" in kept(operator.page)
 
 
 def test_the_task_rehearses_a_migration_and_fails_where_it_would(
@@ -71,18 +69,17 @@ def test_the_task_rehearses_a_migration_and_fails_where_it_would(
     def opened_flow(*_: object) -> Iterator[Opened]:
         yield flow.opened
 
-    deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
-    monkeypatch.setattr(dag, "deployment", lambda: deployed)
+    monkeypatch.setenv("AIRMIRROR_LEDGER", ledger_in(tmp_path))
     monkeypatch.setattr(task, "opened_flow", opened_flow)
     order = MoveOrder(move="shop")
     operator = Rehearse(task_id="rehearse_shop", flow=flow.flow.name, runbook=MIGRATION, order=order)
     context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
     operator.execute(context)
-    assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
+    assert "1 of 1 group exact" in kept(operator.page)
     commit(west, f"{flow.topic}-billing", {(flow.remote_topic, 0): 18})
     with pytest.raises(RehearsalFailed, match="a migration of 'shop' would go wrong now"):
         operator.execute(context)
-    assert "ahead on the target already" in operator.page.read_text()
+    assert "ahead on the target already" in kept(operator.page)
 
 
 @pytest.mark.long

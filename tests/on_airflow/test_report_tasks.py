@@ -37,6 +37,7 @@ from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
+from support.kept import json_of
 from support.topics import Record, produce
 
 
@@ -68,7 +69,6 @@ def place(flow: Mirror, east: Broker, west: Broker, tmp_path: Path) -> Deploymen
         config=tmp_path / "mirror.properties",
         ledger=f"sqlite:///{tmp_path / 'ledger.db'}",
         expectations=tmp_path,
-        data_docs=tmp_path / "docs",
         alert_receivers=(),
         metrics_conn_id="",
         report_conn_id="report_key",
@@ -89,9 +89,9 @@ def test_whoever_may_trigger_compares_what_is_configured(monkeypatch: pytest.Mon
 
 
 def test_reports_of_a_flow_and_of_a_comparison(
-    flow: Mirror, place: Deployment, monkeypatch: pytest.MonkeyPatch
+    flow: Mirror, place: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, pages, name = Ed25519PrivateKey.generate(), list[Path](), flow.flow.name
+    key, pages, name = Ed25519PrivateKey.generate(), list[str](), flow.flow.name
     with pytest.raises(BadKey, match="no such connection"):  # before anything is done
         ask(Asked(place, name, FAILOVER, FailoverOrder()), "drain")
     with pytest.raises(BadKey, match="no such connection"):
@@ -109,18 +109,21 @@ def test_reports_of_a_flow_and_of_a_comparison(
     with pytest.raises(ClustersDiffer, match=f"{flow.topic}-0") as failed:
         compare(place, "mine", ComparisonChoice(), "run-3", pages.append)
     assert not failed.value.transient
-    assert [str(page.relative_to(place.data_docs)) for page in pages] == [
-        f"reports/{name.replace('->', '.')}/run-1.html",
-        f"reports/{name.replace('->', '.')}/run-2.html",
+    assert pages == [
+        f"reports/{name}/run-1.html",
+        f"reports/{name}/run-2.html",
         *(f"compare/mine/run-{number}.html" for number in (1, 2, 3)),
     ]
-    found = [json.loads(page.with_suffix(".json").read_bytes()) for page in pages]
+    fetched = CliRunner().invoke(app, ["report", "fetch", str(tmp_path / "docs"), "--ledger", place.ledger])
+    assert fetched.exit_code == 0 and "20 files that were not there" in fetched.stdout, fetched.output
+    files = [tmp_path / "docs" / json_of(page).replace("->", ".") for page in pages]
+    found = [json.loads(file.read_bytes()) for file in files]
     assert [each["is_good"] for each in found] == [True, False, True, True, False]
     assert [each["numbers"][2]["value"] for each in found[2:]] == [50, 20, 50]
-    for newest in (pages[1], pages[4]):  # each chain by itself
-        checked = check(newest.with_suffix(".json"), name_of(key.public_key()))
-        assert checked.wrong == () and len(checked.chain) == (2 if newest is pages[1] else 3)
-    words = ["report", "check", str(pages[0].with_suffix(".json")), "--config", str(place.config)]
+    for newest in (files[1], files[4]):  # each chain by itself
+        checked = check(newest, name_of(key.public_key()))
+        assert checked.wrong == () and len(checked.chain) == (2 if newest is files[1] else 3)
+    words = ["report", "check", str(files[0]), "--config", str(place.config)]
     spotted = CliRunner().invoke(app, words)
     assert spotted.exit_code == 0 and "digests of 1 partitions agree, and 50 records" in spotted.stdout, spotted.output
     with pytest.raises(UnknownComparison, match="those that can: mine, spark"):

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from airmirror.ledger import Ledger
+from airmirror.ledger.pages import pages_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, plan, rehearse, take
@@ -17,6 +19,7 @@ from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import Incomplete, NoSuchStep
 from airmirror.runbooks.runbook import Order, Runbook, Step
 from airmirror.web.console.pages import reports_of
+from support.kept import kept, ledger_in
 
 FLOW: Any = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))
 SITE: Any = SimpleNamespace(flow=FLOW)
@@ -55,13 +58,13 @@ def counting(**more: Any) -> Runbook[Any, Order]:
 
 
 def asked(directory: Path, book: Runbook[Any, Order]) -> Asked:
-    place = replace(deployment(), data_docs=directory, report_conn_id="")
+    place = replace(deployment(), ledger=ledger_in(directory), report_conn_id="")
     return Asked(place, FLOW.name, book, Order(reason="why", by="ada"))
 
 
 def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Path) -> None:
     """Not one before it: the others are to be taken. The order was looked at by the question, and is refused no more."""
-    shown: list[Path] = []
+    shown: list[str] = []
     left = asked(tmp_path, counting(gives={"one": 3, "two": 4}))
     take(left, "one", ("one", "two"), 0.0, "run", shown.append)
     with pytest.raises(Incomplete, match="its step 'two' has left something"):
@@ -71,7 +74,7 @@ def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Pa
     take(asked(tmp_path, counting()), "two", ("two",), 0.0, "run", shown.append)
     assert not shown
     take(left, "two", (), 0.0, "run", shown.append)  # of a whole run the report says it
-    assert "counted to 4" in shown[0].read_text()
+    assert "counted to 4" in kept(shown[0], ledger_in(tmp_path))
 
 
 def test_a_page_of_any_verb_is_among_those_that_the_console_lists(
@@ -82,7 +85,8 @@ def test_a_page_of_any_verb_is_among_those_that_the_console_lists(
     plan(book, "plan", (), "planned", lambda page: None)
     rehearse(book, "rehearsed", lambda page: None)
     take(book, "two", (), 0.0, "taken", lambda page: None)
-    found = {each["kind"]: each["name"] for each in reports_of(tmp_path, FLOW.name)}
+    with Ledger(ledger_in(tmp_path)) as ledger:
+        found = {each["kind"]: each["name"] for each in reports_of(pages_of(ledger.engine, FLOW.name))}
     assert found == {"count-plans": "planned", "count-shop-rehearsals": "rehearsed", "counts": "taken"}
 
 
@@ -90,11 +94,11 @@ def test_a_rehearsal_of_any_runbook_is_kept_and_fails_where_it_would_go_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runbooks, "opened_flow", lambda *_: nullcontext(SITE))
-    shown: list[Path] = []
+    shown: list[str] = []
     good = counting(rehearse=lambda opened, order, progress: document("all is well"))
     rehearse(asked(tmp_path, good), "run", shown.append)
-    assert shown[0].parent == tmp_path / "count-rehearsals" / "east.west" and "all is well" in shown[0].read_text()
+    assert shown == ["count-rehearsals/east->west/run.html"] and "all is well" in kept(shown[0], ledger_in(tmp_path))
     bad = replace(good, rehearse=lambda *_: document("not well", "it burns"), part=lambda order: "shop")
     with pytest.raises(RehearsalFailed, match=r"a count of 'shop' would go wrong now.*\nit burns"):
         rehearse(asked(tmp_path, bad), "run", shown.append)
-    assert shown[1].parent == tmp_path / "count-shop-rehearsals" / "east.west" and "not well" in shown[1].read_text()
+    assert shown[1] == "count-shop-rehearsals/east->west/run.html" and "not well" in kept(shown[1], ledger_in(tmp_path))

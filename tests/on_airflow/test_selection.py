@@ -24,7 +24,7 @@ def test_a_run_is_narrowed_down_to_partitions_a_dry_run_and_known_topics(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = mirror(east, west, tmp_path, partitions=2)
-    place = replace(deployment(), expectations=OWN, data_docs=tmp_path / "docs")
+    place = replace(deployment(), expectations=OWN)
     for partition in range(2):
         produce(east, flow.topic, numbered(40), partition=partition)
 

@@ -36,7 +36,6 @@ def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) ->
         config=Path("mirror.properties"),
         ledger=ledger,
         expectations=Path(),
-        data_docs=Path(),
         alert_receivers=(),
         metrics_conn_id="",
     )
@@ -77,7 +76,6 @@ def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.Mon
         config=Path("mirror.properties"),
         ledger=POSTGRESQL,
         expectations=Path(),
-        data_docs=Path(),
         alert_receivers=(),
         metrics_conn_id="",
     )

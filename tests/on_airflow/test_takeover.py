@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,13 +13,13 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags.runbooks import LEAVE, asking
-from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.runbooks.errors import Incomplete
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
 from support.approvals import answered, approvals, run_of, tasks_of
 from support.flows import Mirror, as_mirrormaker, mirror
+from support.kept import kept
 from support.mirrormaker import numbered
 from support.topics import Record, create_topic, produce, read_all
 
@@ -42,8 +41,6 @@ def mirrored(
         yield made.opened
 
     monkeypatch.setattr(runbooks, "opened_flow", opened_flow)
-    place = replace(deployment(), data_docs=tmp_path / "docs")
-    monkeypatch.setattr("airmirror.on_airflow.dags.runbooks.deployment", lambda: place)
     yield made
 
 
@@ -64,9 +61,9 @@ def test_a_hand_back_is_shown_approved_written_and_checked(mirrored: Mirror, wes
     tasks["write"].execute(answered(tasks, run_of(form), asking("write"), "Hand back"))
     [record] = [each for its in read_all(west, topic).values() for each in its]
     assert record.key == source_offset_key(flow.flow.source.alias, flow.topic, 0, "our mirror")
-    assert topic in tasks["write"].page.read_text()
+    assert topic in kept(tasks["write"].page)
     tasks["plan"].execute(run_of(form | {"verb": "plan", "check": True}))
-    assert "nothing to copy" in tasks["plan"].page.read_text()
+    assert "nothing to copy" in kept(tasks["plan"].page)
 
 
 def test_a_question_shows_the_plan_and_an_answer_takes_over(mirrored: Mirror, west: Broker) -> None:

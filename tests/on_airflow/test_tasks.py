@@ -151,16 +151,16 @@ def test_the_growth_watcher_sees_how_much_the_source_has(
 
 
 def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int, Path]] = []
+    asked: list[tuple[str, int]] = []
 
-    def prune(found: Opened, days: int, pages: Path, tell: object) -> flow_maintenance.Pruned:
-        asked.append((found.flow.name, days, pages))
+    def prune(found: Opened, days: int, tell: object) -> flow_maintenance.Pruned:
+        asked.append((found.flow.name, days))
         return flow_maintenance.Pruned(3, 4)
 
     monkeypatch.setattr(flow_maintenance, "prune", prune)
     monkeypatch.setattr("airmirror.on_airflow.tasks.window.opened_flow", Given(opened(tmp_path)))
     Prune(task_id="prune", flow="a->b", days=30).execute({"params": {}})  # type: ignore[typeddict-item]
-    assert asked == [("a->b", 30, deployment().data_docs)]
+    assert asked == [("a->b", 30)]
 
 
 def test_what_was_decided_is_carried_out_and_judged(

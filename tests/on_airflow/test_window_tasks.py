@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,14 @@ from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException,
 
 from airmirror.config import parse
 from airmirror.flows.selection import Selection
+from airmirror.ledger import FlowLedger
+from airmirror.ledger.database import connect
 from airmirror.on_airflow.dags import operators
 from airmirror.on_airflow.dags.operators import CUT, NEXT
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused
+from airmirror.on_airflow.tasks import window as work
+from airmirror.quality.verdict import Judgement
 from airmirror.windows.results import WindowResult
 
 CONFIGURATION = """
@@ -104,3 +109,10 @@ def test_past_intervals_are_refused_by_the_flow_s_own_dag() -> None:
     flow = parse(CONFIGURATION, "mirror.properties").flow("a->b")
     allowed = replicate_dag(flow).allowed_run_types
     assert allowed is not None and "backfill" not in {str(each) for each in allowed}
+
+
+def test_a_page_that_is_not_kept_holds_nothing(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """The page shows a verdict, and makes none."""
+    shown, ledger = list[str](), FlowLedger(connect(f"sqlite:///{tmp_path / 'no-tables.db'}"), "a->b")
+    work._keep_verdict(ledger, "w", shown.append, [], Judgement({}, (), frozenset()))
+    assert not shown and "page of this judgement is not kept: the ledger at" in caplog.text

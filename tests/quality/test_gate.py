@@ -50,7 +50,7 @@ def rows(*changes: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = None, **limits: float) -> Judgement:
     chosen = load_suites(OWN) if suites is None else suites
-    return judge(given, chosen, flow="east->west", window="w", limits=Limits(**limits), docs=None)  # type: ignore[arg-type]
+    return judge(given, chosen, flow="east->west", window="w", limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 def written(directory: Path, text: str, name: str = "mine.yaml") -> tuple[Suite, ...]:
@@ -85,7 +85,7 @@ def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -
 
 def test_good_rows_pass_and_nothing_is_not_judged() -> None:
     assert asked(rows({}, {})).passed
-    assert asked([]) == Judgement({}, (), frozenset(), None)
+    assert asked([]) == Judgement({}, (), frozenset())
 
 
 def test_lag_warns_and_is_told() -> None:
@@ -244,7 +244,7 @@ def test_reading_files_does_not_load_great_expectations() -> None:
 
 @pytest.mark.parametrize("window", ["0001-01-01", "1-1-1 AD", "9999-12-31T23:59:59-23:00", "20261118T"])
 def test_a_windows_name_is_never_read_as_a_date(window: str) -> None:
-    judgement = judge([GOOD], load_suites(OWN), flow="east->west", window=window, limits=Limits(), docs=None)
+    judgement = judge([GOOD], load_suites(OWN), flow="east->west", window=window, limits=Limits())
     assert judgement.failed == {} and judgement.asked
 
 
@@ -259,10 +259,3 @@ def test_what_the_library_raises_holds_and_can_be_judged_again(part: str, monkey
     assert judgement.failed.keys() == {("orders", 0)}
     assert "can't be evaluated: ValueError: year 0 is out of range" in judgement.failed["orders", 0][0]
     assert asked([GOOD]).failed == {}
-
-
-def test_a_page_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    place = tmp_path / "file" / "docs"
-    judgement = judge([GOOD], load_suites(OWN), flow="a->b", window="w", limits=Limits(), docs=place)
-    assert judgement.passed and judgement.docs is None and "its page can't be written" in judgement.warnings[-1]

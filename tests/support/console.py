@@ -78,7 +78,6 @@ def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str]
     found.dags = all_dags(path)
     patch.setenv("AIRMIRROR_CONFIG", str(path))
     patch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{directory / 'ledger.db'}")
-    patch.setenv("AIRMIRROR_DATA_DOCS", str(directory / "docs"))
 
     def user() -> str:
         if not found.logged_in:

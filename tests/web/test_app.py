@@ -9,6 +9,9 @@ import pytest
 from fastapi import Depends
 from fastapi.testclient import TestClient
 
+from airmirror.ledger import Ledger
+from airmirror.ledger.pages import PagePlace, keep_document, keep_page
+from airmirror.report.document import Document
 from airmirror.web import alerts, app, tokens
 from airmirror.web.alerts import MOST_ALERTS, StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
@@ -19,16 +22,14 @@ TOKEN = {"Authorization": "Bearer token-of-alerts"}
 
 
 @pytest.fixture
-def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    directory = tmp_path / "docs"
-    (directory / "a.b").mkdir(parents=True)
-    (directory / "a.b" / "w.html").write_text("<p>a page</p>")
-    (directory / "a.b" / "w.txt").write_text("no page")
-    (tmp_path / "secret.html").write_text("SECRET")
-    (directory / "link.html").symlink_to(tmp_path / "secret.html")
-    monkeypatch.setenv("AIRMIRROR_DATA_DOCS", str(directory))
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with Ledger(url) as ledger:
+        keep_page(ledger.engine, PagePlace("data-docs", "a->b"), "w", "<p>a page</p>")
+        plan = Document("failover", "a->b", "nothing is lost", True, {}, ())
+        keep_document(ledger.engine, PagePlace("failover-plans", "a->b"), "p", plan)
+    monkeypatch.setenv("AIRMIRROR_LEDGER", url)
     monkeypatch.setenv("AIRMIRROR_CONFIG", str(ROOT / "include" / "mirror.properties"))
-    return directory
 
 
 @pytest.fixture
@@ -45,13 +46,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def client(pages: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> TestClient:
+def client(pages: None, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(app, "may_see_plugins", lambda: Depends(lambda: None))
     return TestClient(app.build_app(), raise_server_exceptions=False)
 
 
 def test_pages_can_do_nothing_on_airflows_origin(client: TestClient) -> None:
-    page = client.get("/data-docs/a.b/w.html")
+    page = client.get("/pages/data-docs/a-%3Eb/w.html")
     assert page.status_code == 200 and page.text == "<p>a page</p>"
     policy = page.headers["content-security-policy"]
     assert "sandbox" in policy.split("; ") and "default-src 'none'" in policy and "script" not in policy
@@ -62,21 +63,22 @@ def test_pages_can_do_nothing_on_airflows_origin(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "nope.html",
-        "..%2fsecret.html",
-        "%2e%2e/secret.html",
-        "link.html",
-        "%00",
-        "a.b/w.html%00",
+        "data-docs/a-%3Eb/nope.html",
+        "data-docs/a.b/w.html",
+        "audits/a-%3Eb/w.html",
+        "data-docs/a-%3Eb/%00.html",
+        "data-docs/a-%3Eb%00/w.html",
+        "failover-plans/a-%3Eb/p.json",
+        "data-docs/a-%3Eb/%25.html",
+        "data-docs/a-%3Eb/_.html",
         "",
-        "a.b",
-        "a.b/w.txt",
-        "%2fetc%2fpasswd",
-        "x" * 5000 + ".html",
+        "data-docs",
+        "x/y/" + "x" * 5000 + ".html",
     ],
 )
 def test_what_is_no_page_is_not_found(client: TestClient, path: str) -> None:
-    assert client.get(f"/data-docs/{path}").status_code == 404
+    assert client.get("/pages/failover-plans/a-%3Eb/p.html").status_code == 200
+    assert client.get(f"/pages/{path}").status_code == 404
 
 
 def test_guesses_cost_no_look_ups(client: TestClient, asked: list[str]) -> None:

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger import Ledger, WindowRow
+from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
@@ -56,17 +57,18 @@ def test_a_flow_without_a_window_is_new_and_has_no_made_up_numbers(client: TestC
     assert asked(client, "/console/api/decisions") == {"flows": [], "decided": [], "of": 1}
 
 
-def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Ledger, now: int, tmp_path: Path) -> None:
+def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Ledger, now: int) -> None:
     fill(ledger, now)
-    docs = tmp_path / "docs" / "east.west"
-    docs.mkdir(parents=True)
-    name = "scheduled__2026-11-22T14-00-00+00-00-verify-1-ab12.html"
-    (docs / name).write_text("page")
+    for judged in ("1-ab12", "2-cd34"):
+        keep_page(ledger.engine, PagePlace(GATE, "east->west"), f"{RUN}#verify#{judged}", f"the page of {judged}")
     page = asked(client, FLOW)
     by_window = {row["window"]: row for row in page["windows"]}
     last = by_window[f"{RUN}#1-0009"]
     assert (last["partitions"], last["verified"], last["copied"]) == (3, 2, 155) and last["run"] == RUN
-    assert last["page"].startswith("airmirror/data-docs/east.west/scheduled__2026")
+    name = "scheduled__2026-11-22T14-00-00%2B00-00-verify-2-cd34.html"
+    assert last["page"] == f"airmirror/pages/data-docs/east-%3Ewest/{name}"
+    assert client.get(f"/{last['page'].removeprefix('airmirror/')}").text == "the page of 2-cd34"
+    assert page["reports"] == []
     assert by_window[f"{RUN}#1-0000"]["verified"] == 1
     failed = by_window[f"{RUN}#1-000a"]
     assert failed["failed"] == 1 and failed["partitions"] == 0

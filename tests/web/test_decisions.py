@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 
-from airmirror.ledger import Ledger
+from airmirror.ledger import Ledger, pages
 from airmirror.ledger.approvals import Answered, PendingQuestion, note_answer, note_question
+from airmirror.ledger.pages import PagePlace, keep_document
 from airmirror.on_airflow.question import OPTIONS
+from airmirror.report.document import Document
 from airmirror.web.console.pages import MOST_REPORTS
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
@@ -94,8 +95,9 @@ def test_a_decision_counts_for_the_run_that_was_before_it_only(
 
 
 def test_a_frozen_flow_says_by_whom_and_why_and_reports_are_led_to(
-    client: TestClient, ledger: Ledger, now: int, tmp_path: Path
+    client: TestClient, ledger: Ledger, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plan = Document("failover", "east->west", "nothing is lost", True, {}, ())
     fill(ledger, now)
     signed = Signed("freeze-1", 99, now, f"failed over {HOSTILE}", "ann")
     load(
@@ -103,12 +105,9 @@ def test_a_frozen_flow_says_by_whom_and_why_and_reports_are_led_to(
         entries(*changed(Owners(), Change.FREEZE, [WHOLE], signed, scope=OrderScope.FLOW), start=100),
     )
     for kind in ("failovers", "rehearsals"):
-        directory = tmp_path / "docs" / kind / "east.west"
-        directory.mkdir(parents=True)
         for number in range(MOST_REPORTS + 2):
-            (directory / f"manual__{number}.html").write_text("page")
-            (directory / f"manual__{number}.json").write_text("{}")
-            os.utime(directory / f"manual__{number}.html", (number, number))
+            monkeypatch.setattr(pages, "now_ms", lambda number=number: 1000 * number)
+            keep_document(ledger.engine, PagePlace(kind, "east->west"), f"manual__{number}", plan)
     page = asked(client, FLOW)
     assert page["summary"]["state"] == "frozen"
     (frozen,) = page["summary"]["frozen"]
@@ -116,5 +115,5 @@ def test_a_frozen_flow_says_by_whom_and_why_and_reports_are_led_to(
     assert [(each["kind"], each["name"]) for each in page["reports"]] == [
         (kind, f"manual__{number}") for number in (4, 3, 2) for kind in ("failovers", "rehearsals")
     ]
-    assert page["reports"][0]["page"] == "airmirror/data-docs/failovers/east.west/manual__4.html"
+    assert page["reports"][0]["page"] == "airmirror/pages/failovers/east-%3Ewest/manual__4.html"
     assert page["reports"][0]["time_ms"] == 4_000

@@ -162,7 +162,7 @@ def test_a_ledger_that_is_begun_anew_while_a_window_plans(
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     produce(east, flow.topic, records(10, 100))
-    ledger, others = flow.opened.ledger, Ledger(str(flow.opened.ledger._engine.url))
+    ledger, others = flow.opened.ledger, Ledger(str(flow.opened.ledger.engine.url))
     state, disturbed = type(ledger).state, []
     half = others.flow(flow.flow.name)
 
@@ -183,7 +183,7 @@ def test_rebuilding_beside_windows(east: Broker, west: Broker, tmp_path: Path) -
     flow = mirror(east, west, tmp_path, partitions=2)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    other = Ledger(str(flow.opened.ledger._engine.url)).flow(flow.flow.name)
+    other = Ledger(str(flow.opened.ledger.engine.url)).flow(flow.flow.name)
     ended, rebuilt = threading.Event(), []
 
     def rebuild() -> None:

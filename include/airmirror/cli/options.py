@@ -21,6 +21,7 @@ from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.flows.prepare import Opened, open_flow
+from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.topics.sound import ValidConfiguration, sound
 
 DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
@@ -97,6 +98,17 @@ def opened_flow(config: Path, flow: str, ledger: str, secrets: Path | None, *, s
             ledger = f"sqlite:///{stack.enter_context(TemporaryDirectory(prefix='airmirror-'))}/ledger.db"
         opened = stack.enter_context(open_flow(config, flow, ledger, overrides))
         yield connected(opened)
+
+
+@contextmanager
+def ledger_there(ledger: str) -> Iterator[Ledger]:
+    """The ledger of a command that names no flow; it makes none. Raises LedgerUnavailable."""
+    if ledger == DEFAULT_LEDGER and running.configuration().exists():
+        ledger = running.ledger()
+    if _is_missing(ledger):
+        raise LedgerUnavailable(ledger, f"there is none; name it with --ledger, or by {LEDGER}")
+    with Ledger(ledger) as opened:
+        yield opened
 
 
 def spark_of(config: Path, spark: str) -> str:

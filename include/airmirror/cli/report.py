@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +12,21 @@ import typer
 
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import DEFAULT_LEDGER, Expectations, Secrets, console, expectations_in, opened_flow, time_of
+from airmirror.cli.options import (
+    DEFAULT_LEDGER,
+    Expectations,
+    LedgerUrl,
+    Secrets,
+    console,
+    expectations_in,
+    ledger_there,
+    opened_flow,
+    time_of,
+)
 from airmirror.cli.tables import print_json, safe
 from airmirror.evidence.asking import EmptyTimeRange
-from airmirror.report.files import write_evidence
+from airmirror.report.errors import ReportNotWritten
+from airmirror.report.files import write_evidence, write_new
 
 if TYPE_CHECKING:
     from airmirror.report.signing import Signer
@@ -105,6 +117,40 @@ def check_report(
     _say(*lines)
     if not is_sound:
         raise typer.Exit(NOT_VERIFIED)
+
+
+@report_commands.command("fetch")
+@failures_reported
+def fetch(
+    directory: Annotated[
+        Path, typer.Argument(help="Where to: below it KIND/FLOW/NAME.html, .json and their signatures.")
+    ],
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+) -> None:
+    """Write the pages and reports that Airflow's tasks keep in the ledger to files, to be checked and handed over.
+
+    Files that are there stay as they are.
+    """
+    from airmirror.ledger.pages import all_files
+
+    written = 0
+    with ledger_there(ledger) as opened:
+        for each, content in all_files(opened.engine):
+            file = directory.joinpath(*map(_part, (each.kind, each.flow.replace("->", "."), each.name)))
+            if file.exists():
+                continue
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ReportNotWritten(str(file), error.strerror or str(error)) from error
+            write_new({file: content})
+            written += 1
+    _say(f"written to {directory}: {written:,} files that were not there")
+
+
+def _part(name: str) -> str:
+    """A part of a path, whatever the ledger's writers have put there."""
+    return re.sub(r"^\.|[^A-Za-z0-9_.+-]", "-", name)
 
 
 def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str], bool]:

@@ -6,12 +6,10 @@ import base64
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 from airmirror.flows.audit import Audit, Bucket
 from airmirror.quality.rows import aligned
 from airmirror.report.html import document, table
-from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 from airmirror.times import utc
 
 MOST_ROWS = 200
@@ -61,19 +59,15 @@ def as_text(audit: Audit) -> str:
     return "\n\n".join(aligned(columns, rows, MOST_ROWS) for columns, rows in tables.items())
 
 
-def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:
-    """Write the page ``<directory>/<name>.html`` and remove the oldest ones beyond two hundred; its path."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / file_name(name)
+def audit_page(audit: Audit, title: str) -> str:
+    """Both tables, and the plot of the first, as a page."""
     plot = f'<img alt="records and latency by event time" src="data:image/png;base64,{_plot(audit.buckets)}">'
     body = (
         f"{plot if audit.buckets else '<p>No record was compared.</p>'}"
         f"<h2>Event time</h2>{table(_COLUMNS, buckets_table(audit))}"
         f"<h2>Partitions</h2>{table(_OF_PARTITIONS, partitions_table(audit))}"
     )
-    path.write_text(document(title, body, "bad" if audit.errors else "good"))
-    keep_newest(directory, PAGES_KEPT)
-    return path
+    return document(title, body, "bad" if audit.errors else "good")
 
 
 def _plot(buckets: Mapping[int, Bucket]) -> str:

@@ -15,11 +15,14 @@ from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.quality.gate import Limits, judge
+from airmirror.quality.rows import Row
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.findings import GateRow
 from airmirror.windows.judging import Gate, Judged
 from airmirror.windows.window import judge_window
+
+Hears = Callable[[Sequence[Row], Judgement], None]
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,10 @@ def gate_of(
     *,
     window: str,
     waived: Mapping[TopicPartition, int] | None = None,
-    docs: Path | None = None,
-    hears: Callable[[Judgement], None] = lambda judgement: None,
+    hears: Hears = lambda rows, judgement: None,
 ) -> Gate | None:
-    """The gate of a flow: the objections of its suites; None: the engine's own checks judge alone. ``hears`` of each judgement.
+    """The gate of a flow: the objections of its suites; None: the engine's own checks judge alone. ``hears`` of each judgement,
+    and the rows that it is of.
 
     The others as ``judge_flow`` has them. The gate raises BadExpectations.
     """
@@ -69,8 +72,8 @@ def gate_of(
     def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         check_suites(suites)
         rows = [finding.row() for finding in findings]
-        judgement = judge(rows, suites, flow=flow.name, window=window, limits=limits, docs=docs)
-        hears(judgement)
+        judgement = judge(rows, suites, flow=flow.name, window=window, limits=limits)
+        hears(rows, judgement)
         objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgement.failed.items()}
         last = {finding.key: finding.source_end - 1 for finding in findings}
         return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
@@ -85,18 +88,22 @@ def judge_flow(
     window: str,
     trusted: Container[str] = (),
     waived: Mapping[TopicPartition, int] | None = None,
-    docs: Path | None = None,
+    hears: Hears = lambda rows, judgement: None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> tuple[Judged, Judgement | None]:
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: no suite was asked.
 
     ``trusted``: windows whose slots have read back; what others left is read from the target. ``waived``: the last offset of
-    ranges that an operator lets pass whatever the suites say; the engine's own checks count all the same. ``docs``: the
-    directory of the flow's Data Docs. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a
-    cluster's error.
+    ranges that an operator lets pass whatever the suites say; the engine's own checks count all the same. ``hears``: as
+    of the gate. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a cluster's error.
     """
     judgements: list[Judgement] = []
-    gate = gate_of(opened, by, window=window, waived=waived, docs=docs, hears=judgements.append)
+
+    def noted(rows: Sequence[Row], judgement: Judgement) -> None:
+        judgements.append(judgement)
+        hears(rows, judgement)
+
+    gate = gate_of(opened, by, window=window, waived=waived, hears=noted)
     begun = time.monotonic()
     judged = judge_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
     measure_judged(opened, judged, time.monotonic() - begun)

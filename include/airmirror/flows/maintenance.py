@@ -1,4 +1,4 @@
-"""Forgetting what is old: mapping records (in the mapping topic, and so in the ledger) and pages of gates and audits.
+"""Forgetting what is old: mapping records (in the mapping topic, and so in the ledger) and pages that are no evidence.
 
 A mapping record is needed to translate positions in its range, and to audit it again. What is not verified stays, and so does
 the newest of every partition, from which replication continues (invariants A, C and F).
@@ -6,14 +6,13 @@ the newest of every partition, from which replication continues (invariants A, C
 
 from __future__ import annotations
 
-import shutil
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger.pages import forget_pages
 from airmirror.offsets.pruning import delete_mappings, kept_topics, prune_mappings
 
 DAY_MS = 86_400_000
@@ -30,12 +29,11 @@ class Pruned:
 def prune(
     opened: Opened,
     days: int,
-    pages: Path,
     *,
     now_ms: int | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Pruned:
-    """Forget the flow's verified mapping records and its pages under ``pages`` that are older than ``days`` days.
+    """Forget the flow's verified mapping records and its pages that are older than ``days`` days.
 
     Mapping records below the source's log starts go too; none of a flow or topic that is frozen, for it may return. Raises
     FlowBusy, or a cluster's error.
@@ -56,18 +54,8 @@ def prune(
         count += delete_mappings(flow, ledger, old_keys, window=_window(), tell=tell)
     if count:
         catch_up_ledger(opened)
-    name = flow.name.replace("->", ".")
-    old = [page for place in (pages / name, pages / "audits" / name) for page in _older(place, before)]
-    for page in old:
-        shutil.rmtree(page) if page.is_dir() else page.unlink(missing_ok=True)
-    return Pruned(count, len(old))
+    return Pruned(count, forget_pages(ledger.engine, flow.name, before))
 
 
 def _window() -> str:
     return f"prune-{uuid.uuid4().hex[:12]}"
-
-
-def _older(directory: Path, before_ms: int) -> list[Path]:
-    if not directory.is_dir():
-        return []
-    return [path for path in directory.iterdir() if path.stat().st_mtime * 1000 < before_ms]

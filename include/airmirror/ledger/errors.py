@@ -33,6 +33,22 @@ class ValueNotKept(AirmirrorError):
 
 
 @dataclass(eq=False)
+class PageTooLarge(AirmirrorError):
+    """A page that is larger than the ledger keeps. Nothing of it is kept."""
+
+    page: str
+    size: int
+    most: int
+
+    def __str__(self) -> str:
+        return (
+            f"the page {self.page} has {self.size:,} bytes, and the ledger keeps at most {self.most:,} of a file: narrow the run "
+            "down to some topics, or let the command line write it to files (`airmirror report --write`, `airmirror compare "
+            "--report`, or `--write` of a runbook's plan)"
+        )
+
+
+@dataclass(eq=False)
 class LedgerUrlInvalid(AirmirrorError):
     """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 

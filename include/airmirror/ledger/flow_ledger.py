@@ -21,7 +21,7 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, metadata, newest, verified
+from airmirror.ledger.tables import KEPT, metadata, newest, pages, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
@@ -37,14 +37,14 @@ class FlowLedger:
     """One flow's part of the ledger; what the engine calls its index."""
 
     def __init__(self, engine: Engine, flow: str) -> None:
-        self._engine = engine
+        self.engine = engine
         self.flow = flow
         self.malformed = 0
         self._decoded: dict[tuple[str, str, int], tuple[bytes, Record]] = {}
 
     def part(self, name: str) -> FlowLedger:
         """A part of its own, for what the flow has read in another flow's internal topics."""
-        return FlowLedger(self._engine, f"{self.flow} {name}")
+        return FlowLedger(self.engine, f"{self.flow} {name}")
 
     def scanned(self, topic: str, topic_id: UUID) -> dict[int, int]:
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
@@ -239,7 +239,7 @@ class FlowLedger:
 
     def other(self, flow: str) -> FlowLedger:
         """Another flow's part of the same ledger."""
-        return FlowLedger(self._engine, flow)
+        return FlowLedger(self.engine, flow)
 
     def first_mappings(self, partitions: Sequence[groups.Partition]) -> list[MappingRecord]:
         """The first mapping record of each partition (topic, partition, source topic id)."""
@@ -299,9 +299,9 @@ class FlowLedger:
         return self._ask(scanning.contents)
 
     def forget(self) -> None:
-        """Delete everything of this flow."""
+        """Delete everything of this flow but the pages of its past."""
         with self._writing() as connection:
-            for table in metadata.sorted_tables:
+            for table in (table for table in metadata.sorted_tables if table is not pages):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
@@ -380,7 +380,7 @@ class FlowLedger:
             work(connection, self.flow, *args, **kwargs)
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        return reading(self._engine)
+        return reading(self.engine)
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        return writing(self._engine, self.flow)
+        return writing(self.engine, self.flow)

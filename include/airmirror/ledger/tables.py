@@ -216,8 +216,18 @@ approvals = table(
     Column("answered_ms", BigInteger),
 )
 
-# What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows, or lags.
-KEPT = (window_ends, failures, samples, approvals)
+# The files of the pages that tasks have made (pages.py). ``flow``: of a comparison its name.
+pages = table(
+    "pages",
+    _flow(),
+    Column("kind", String(512), primary_key=True),
+    Column("name", String(512), primary_key=True),
+    Column("time_ms", BigInteger, nullable=False),  # of all files of a page the same
+    Column("content", LargeBinary, nullable=False),
+)
+
+# What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows, lags or pages.
+KEPT = (window_ends, failures, samples, approvals, pages)
 
 # What is not read from the internal topics, and so not the same after a rebuild.
 OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, post_window_tasks, *KEPT)

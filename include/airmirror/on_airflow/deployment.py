@@ -1,17 +1,36 @@
-"""The deployment's configuration, ledger, expectations and Data Docs: environment variables, with defaults.
+"""The deployment's configuration, ledger and expectations: environment variables, with defaults.
 
-By default ``include/`` lies alongside Airflow's DAGs folder, as in a checkout and in Astronomer's projects.
+By default ``include/`` lies alongside Airflow's DAGs folder, as in a checkout and in Astronomer's projects, or in it, where a
+service has nothing else (Amazon MWAA, Cloud Composer).
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from airflow.sdk.configuration import conf
 
+from airmirror.errors import AirmirrorError
 from airmirror.quality.suites import default_directory
+
+
+@dataclass(eq=False)
+class LedgerNotShared(AirmirrorError):
+    """A ledger that is a file of one machine, where tasks run on several. Nothing is parsed, so that nothing runs."""
+
+    file: str
+    executor: str
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger is the SQLite file {self.file}, and {self.executor} runs tasks where it is not: set "
+            "AIRMIRROR_LEDGER=postgresql+psycopg2://USER:PASSWORD@HOST/DATABASE, the same for every service of Airflow (an empty "
+            "database is enough), or AIRFLOW__CORE__EXECUTOR=LocalExecutor, if all of them run on one machine"
+        )
 
 
 @dataclass(frozen=True)
@@ -26,7 +45,6 @@ class Deployment:
     config: Path
     ledger: str
     expectations: Path
-    data_docs: Path
     alert_receivers: tuple[str, ...]
     metrics_conn_id: str
     report_conn_id: str = ""
@@ -35,17 +53,30 @@ class Deployment:
 def deployment() -> Deployment:
     """Read the deployment from the environment variables ``AIRMIRROR_…`` (docs/airflow.md lists them)."""
 
-    home = Path(conf.get("core", "dags_folder")).absolute().parent
+    dags = Path(conf.get("core", "dags_folder")).absolute()
+    homes = (dags.parent, dags)
 
     def path(name: str, default: Path) -> Path:
         return Path(os.environ.get(name) or default).absolute()
 
     return Deployment(
-        config=path("AIRMIRROR_CONFIG", home / "include" / "mirror.properties"),
-        ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{home / '.local' / 'ledger.db'}",
-        expectations=path("AIRMIRROR_EXPECTATIONS", default_directory(home)),
-        data_docs=path("AIRMIRROR_DATA_DOCS", home / ".local" / "data-docs"),
+        config=path("AIRMIRROR_CONFIG", _first([home / "include" / "mirror.properties" for home in homes])),
+        ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{dags.parent / '.local' / 'ledger.db'}",
+        expectations=path("AIRMIRROR_EXPECTATIONS", default_directory(*homes)),
         alert_receivers=tuple((os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts").split(",")),
         metrics_conn_id=os.environ.get("AIRMIRROR_METRICS_CONNECTION") or "airmirror_metrics",
         report_conn_id=os.environ.get("AIRMIRROR_REPORT_CONNECTION") or "",
     )
+
+
+def check_ledger(place: Deployment) -> None:
+    """Raise LedgerNotShared where another machine's tasks, by Airflow's executors, could not reach the ledger."""
+    executors = [each.strip() for each in re.split("[,;]", conf.get("core", "executor"))]  # with a team= or an alias:
+    elsewhere = [each for each in executors if each and not each.endswith("LocalExecutor")]
+    if elsewhere and place.ledger.startswith("sqlite"):
+        raise LedgerNotShared(place.ledger.partition("///")[2], elsewhere[0])
+
+
+def _first(places: Sequence[Path]) -> Path:
+    """The first file that is there; none: the first."""
+    return next((place for place in places if place.is_file()), places[0])

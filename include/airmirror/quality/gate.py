@@ -9,10 +9,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from airmirror.quality.page import write_page
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
 from airmirror.quality.verdict import AskedExpectation, Judgement, Partition
@@ -28,17 +26,14 @@ class Limits:
     lag_seconds: float | None = None
 
 
-def judge(
-    rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits, docs: Path | None
-) -> Judgement:
-    """Validate every suite of the flow over the rows of its topics. ``docs``: the directory of the flow's Data Docs, in
-    which every validation has a page of its own.
+def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits) -> Judgement:
+    """Validate every suite of the flow over the rows of its topics.
 
     An expectation about single rows fails these, one about the whole fails every partition it was asked for, and one that
     can't be evaluated fails as critical: nothing passes in silence.
     """
     if not rows:
-        return Judgement({}, (), frozenset(), None)
+        return Judgement({}, (), frozenset())
     # Great Expectations takes no value for a good one.
     failed = {partition_of(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = _not_measured(rows)
@@ -78,14 +73,7 @@ def judge(
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {named}{more}")
     by_partition = {partition: tuple(found) for partition, found in failed.items()}
-    judgement = Judgement(by_partition, tuple(warnings), frozenset(lagging), None, tuple(every))
-    if docs is None:
-        return judgement
-    try:
-        return replace(judgement, docs=write_page(docs, rows, judgement, flow=flow, window=window))
-    except OSError as error:  # the page shows a verdict, and makes none
-        log.warning("The page of window %s can't be written to %s: %s", window, docs, error)
-        return replace(judgement, warnings=(*judgement.warnings, f"its page can't be written to {docs}: {error}"))
+    return Judgement(by_partition, tuple(warnings), frozenset(lagging), tuple(every))
 
 
 def _context() -> Any:

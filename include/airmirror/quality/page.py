@@ -5,26 +5,15 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from airmirror.quality.rows import COLUMNS, Row, partition_of
 from airmirror.quality.verdict import Judgement
 from airmirror.report.html import document, table
-from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 
 MOST_ROWS = 200
 
 
-def write_page(directory: Path, rows: Sequence[Row], judgement: Judgement, *, flow: str, window: str) -> Path:
-    """Write the page of a verdict, and forget the oldest ones of its directory; its path."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / file_name(window)
-    path.write_text(verdict(rows, judgement, flow=flow, window=window))
-    keep_newest(directory, PAGES_KEPT)
-    return path
-
-
-def verdict(rows: Sequence[Row], judgement: Judgement, *, flow: str, window: str) -> str:
+def verdict_page(rows: Sequence[Row], judgement: Judgement, *, flow: str, window: str) -> str:
     """The page: what failed, what was asked, the rows."""
     failed = judgement.failed
     said = f"{len(failed)} of {len(rows)} partitions did not pass" if failed else f"all {len(rows)} partitions passed"

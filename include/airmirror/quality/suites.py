@@ -66,10 +66,11 @@ class BadExpectations(AirmirrorError):
         return "the gate's expectations have errors:\n  " + "\n  ".join(self.problems)
 
 
-def default_directory(home: Path = Path()) -> Path:
-    """The directory of suites where none is named: ``include/expectations`` if ``home`` has it, else the product's own."""
-    directory = home / "include" / "expectations"
-    return directory if directory.is_dir() else OWN
+def default_directory(*homes: Path) -> Path:
+    """The directory of suites where none is named: ``include/expectations`` of the first of ``homes`` (none: the working
+    directory) that has it, else the product's own."""
+    found = (home / "include" / "expectations" for home in homes or (Path(),))
+    return next((directory for directory in found if directory.is_dir()), OWN)
 
 
 def load_suites(directory: Path) -> tuple[Suite, ...]:

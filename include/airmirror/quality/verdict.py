@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from airmirror.quality.suites import Expectation
 
@@ -30,12 +29,11 @@ class AskedExpectation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit; ``docs``: their page."""
+    """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit."""
 
     failed: Mapping[Partition, tuple[str, ...]]
     warnings: tuple[str, ...]
     lagging: frozenset[Partition]
-    docs: Path | None
     asked: tuple[AskedExpectation, ...] = ()
 
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # it needs the package cryptography, which who signs nothing 
     from airmirror.report.signing import Signer
 
 SUFFIXES = (".html", ".json")
+SIGNED = ".sig"
 MOST_BYTES = 1 << 30
 
 
@@ -52,19 +53,19 @@ def write_evidence(made: Document, base: Path, key: Signer | None = None, after:
     """
     before = read_report(after) if after else newest(base.parent)
     chained = {"after": {"file": before.file.name, "sha256": before.sha256} if before else None}
-    files = _contents(made.as_dict() | chained, base, key)
-    _write_new(files)
+    files = _placed(rendered(made.as_dict() | chained, _stem(base), key), base)
+    write_new(files)
     return list(files)
 
 
 def write_document(made: Document, base: Path, key: Signer | None = None, done: str = "") -> list[Path]:
     """Write the same over what is there, the page first. ``done``: what was carried out. Raises ReportNotWritten."""
-    files = _contents(made.as_dict(), base, key)
+    files = _placed(rendered(made.as_dict(), _stem(base), key), base)
     file = base
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
         for suffix in SUFFIXES:
-            signature_of(_named(base, suffix)).unlink(missing_ok=True)  # it would be of other content
+            signature_of(base.with_name(_stem(base) + suffix)).unlink(missing_ok=True)  # it would be of other content
         for file, content in files.items():
             file.write_bytes(content)
     except OSError as error:
@@ -72,23 +73,26 @@ def write_document(made: Document, base: Path, key: Signer | None = None, done: 
     return list(files)
 
 
-def _contents(told: dict[str, Any], base: Path, key: Signer | None) -> dict[Path, bytes]:
-    """The page, the JSON and their signatures, by their files."""
+def rendered(told: dict[str, Any], name: str, key: Signer | None = None) -> dict[str, bytes]:
+    """The page, the JSON and their signatures, by the names of their files. ``told``: a document's ``as_dict``."""
     content = told | {"signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None}
     data = canonical(content)
-    files = {_named(base, ".html"): page(content).encode(), _named(base, ".json"): data}
+    files = {f"{name}.html": page(content).encode(), f"{name}.json": data}
     if key:
-        files |= {signature_of(file): key.sign(written) for file, written in files.items()}
+        files |= {f"{file}{SIGNED}": key.sign(written) for file, written in files.items()}
     return files
 
 
-def _named(base: Path, suffix: str) -> Path:
-    name = base.name.removesuffix(base.suffix) if base.suffix in SUFFIXES else base.name
-    return base.with_name(name + suffix)
+def _placed(files: Mapping[str, bytes], base: Path) -> dict[Path, bytes]:
+    return {base.with_name(name): content for name, content in files.items()}
+
+
+def _stem(base: Path) -> str:
+    return base.stem if base.suffix in SUFFIXES else base.name
 
 
 def signature_of(file: Path) -> Path:
-    return file.with_name(file.name + ".sig")
+    return file.with_name(file.name + SIGNED)
 
 
 def read_report(file: Path) -> Stored:
@@ -133,7 +137,7 @@ def _made(stored: Stored) -> int:
     return made if isinstance(made, int) else -1
 
 
-def _write_new(files: Mapping[Path, bytes]) -> None:
+def write_new(files: Mapping[Path, bytes]) -> None:
     """Write files that are not there yet, all of them or none. Raises ReportNotWritten."""
     written: list[Path] = []
     try:

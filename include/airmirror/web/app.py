@@ -5,18 +5,17 @@ Without its own documentation pages: what FastAPI shows by itself is open to eve
 
 from __future__ import annotations
 
-from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Path, Query, Response
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from airmirror.ledger import Ledger
+from airmirror.ledger.pages import PAGE, page_at
 from airmirror.on_airflow.deployment import deployment
 from airmirror.web.alerts import alerts_router
 from airmirror.web.collector import LedgerCollector, exposition
-from airmirror.web.console.routes import console_router
+from airmirror.web.console.routes import console_router, ledger_here
 from airmirror.web.mirrormaker_names import FORMATS, MirrorMakerCollector
 from airmirror.web.security import may_see_plugins
 from airmirror.web.tokens import RateLimit, caller_of
@@ -46,24 +45,18 @@ def build_app() -> FastAPI:
 def _pages() -> APIRouter:
     router = APIRouter(dependencies=[may_see_plugins()])
 
-    @router.get("/data-docs/{page:path}")
-    def data_docs(page: Annotated[str, Path()]) -> FileResponse:
-        """A page of the gate's Data Docs, or the report of an audit."""
-        file = _page(deployment().data_docs.resolve(), page)
-        if file is None:
+    @router.get("/pages/{kind}/{flow}/{name}")
+    def page(kind: str, flow: str, name: str) -> Response:
+        """A page of the gate's Data Docs, a plan or a report."""
+        content = None
+        if name.endswith(PAGE) and "\0" not in kind + flow + name:  # which PostgreSQL takes for no text
+            with ledger_here() as ledger:
+                content = page_at(ledger.engine, kind, flow, name)
+        if content is None:
             raise HTTPException(404, "no such page; old ones are removed", HEADERS)
-        return FileResponse(file, media_type="text/html; charset=utf-8", headers=HEADERS)
+        return Response(content, media_type="text/html; charset=utf-8", headers=HEADERS)
 
     return router
-
-
-def _page(root: FilePath, page: str) -> FilePath | None:
-    """The file of a page, which lies below ``root``; None: there is none."""
-    try:
-        file = (root / page).resolve()
-        return file if file.suffix == ".html" and file.is_relative_to(root) and file.is_file() else None
-    except (OSError, ValueError):  # no name of a file: too long, or with a NUL
-        return None
 
 
 def metrics_router() -> APIRouter:

@@ -129,7 +129,7 @@ KEYS = (
     ),
     INT(
         "retention.days",
-        "Days to keep verified mapping records, Data Docs and reports of audits; not set: for ever.",
+        "Days to keep verified mapping records, and pages that are no evidence; not set: for ever.",
         minimum=1,
     ),
     # Groups, topologies, errors

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -86,7 +85,7 @@ class CompareRange(FlowOperator):
     """Both clusters' records of the run's interval or offsets, compared; a report."""
 
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.audit import compare_ranges
@@ -109,7 +108,7 @@ class WriteReport(FlowOperator):
     """A flow's report, of what was committed within the form's time."""
 
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.flows.report_rows import Span

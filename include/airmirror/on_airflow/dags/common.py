@@ -6,14 +6,12 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from airflow.sdk import DAG, BaseOperator, BaseOperatorLink, conf
 
 from airmirror.config import Flow
-from airmirror.on_airflow.deployment import deployment
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = "airmirror"
@@ -75,7 +73,7 @@ class DataDocsLink(BaseOperatorLink):
         return self.key
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        return link_to(getattr(operator, "page", None))
+        return link_to(getattr(operator, "page", ""))
 
 
 class ReportLink(DataDocsLink):
@@ -84,8 +82,6 @@ class ReportLink(DataDocsLink):
     name, key = "Report", REPORT
 
 
-def link_to(page: Path | None) -> str:
-    """Return the path of a page, from Airflow's base path on; empty if nothing serves it."""
-    if page is None:
-        return ""
-    return f"airmirror/data-docs/{quote(str(page.relative_to(deployment().data_docs)))}"
+def link_to(page: str) -> str:
+    """Return the address of a page of the ledger, from Airflow's base path on; empty: there is none."""
+    return f"airmirror/pages/{quote(page)}" if page else ""

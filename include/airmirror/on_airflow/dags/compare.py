@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
@@ -34,7 +33,7 @@ class CompareClusters(BaseOperator):
 
     ui_color = "#e8f1fa"
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def __init__(self, *, comparison: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)

@@ -28,7 +28,7 @@ from airmirror.on_airflow.dags.operate import operate_dag
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_schedules
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.dags.schedules import TwoSchedules, union
-from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.deployment import check_ledger, deployment
 from airmirror.topics.sound import sound
 
 log = logging.getLogger(__name__)
@@ -46,8 +46,9 @@ def dags() -> dict[str, DAG]:
     """Make every DAG of the flows that can run, by its id; log what is wrong with the others.
 
     A task, which is a process of its own and parses the file again, gets its own DAG alone: a hundred take half a second.
-    Raises ConfigurationError where something is wrong and no flow can run.
+    Raises ConfigurationError where something is wrong and no flow can run, and LedgerNotShared.
     """
+    check_ledger(deployment())
     configuration, problems = _read()
     if problems and not _has_dags(configuration):
         raise ConfigurationError(configuration.path, problems)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 DAG_ID = "maintenance"
 DOC = """
-Forgets, once a day and flow by flow, verified mapping records (in the mapping topic and the ledger), Data Docs and reports of
-audits that are older than `retention.days`. Positions of consumer groups that are older than what is kept can't be translated
-any more, and such intervals can't be audited. Flows without `retention.days` keep everything, and have no task here.
+Forgets, once a day and flow by flow, verified mapping records (in the mapping topic and the ledger), and pages that are older
+than `retention.days`: Data Docs, plans, audits, reports of runbooks. Reports of flows and of comparisons are evidence and stay.
+Positions of consumer groups that are older than what is kept can't be translated any more, and such intervals can't be audited.
+Flows without `retention.days` keep everything, and have no task here.
 
 Airflow's own database is not touched: see docs/operations.md for `airflow db clean`.
 """
@@ -39,9 +40,8 @@ class Prune(FlowOperator):
         from airmirror.flows.maintenance import prune
         from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
-        deployed = deployment()
-        with opened_flow(deployed, self.flow, selection) as opened:
-            pruned = when_free(opened.flow, lambda: prune(opened, self.days, deployed.data_docs, tell=self.log.info))
+        with opened_flow(deployment(), self.flow, selection) as opened:
+            pruned = when_free(opened.flow, lambda: prune(opened, self.days, tell=self.log.info))
         self.log.info("Forgotten: %d mapping records, %d pages.", pruned.mappings, pruned.pages)
 
 

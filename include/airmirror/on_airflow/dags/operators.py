@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -130,7 +129,7 @@ class VerifyWindow(FlowOperator):
 
     writes = True
     operator_extra_links = (DataDocsLink(),)
-    page: Path | None = None
+    page = ""
     received: tuple[Received, ...] = ()
 
     def __init__(self, *, follows: bool = False, **arguments: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param
@@ -47,7 +46,7 @@ class Rehearse(FlowOperator):
     """A runbook rehearsed, as an order wants it; its report."""
 
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, order: Order, **arguments: Any) -> None:
         super().__init__(**arguments)

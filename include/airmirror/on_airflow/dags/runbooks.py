@@ -6,7 +6,6 @@ import time
 from dataclasses import fields
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, TriggerRule
@@ -36,7 +35,7 @@ class ShowPlan(RunbookOperator):
     """What the runbook would do, as a page: of a run for its plan, or of a dry run."""
 
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -88,7 +87,7 @@ class TakeStep(ApprovedStep):
     writes the report."""
 
     operator_extra_links = (ReportLink(),)
-    page: Path | None = None
+    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, asked: str, yes: str, **arguments: Any) -> None:
         super().__init__(**arguments)

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Range, audit, ranges_of
-from airmirror.flows.audit_report import as_text, write_page
+from airmirror.flows.audit_report import as_text, audit_page
 from airmirror.flows.backfill import before_the_first, joined
 from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.flows.selection import Selection
+from airmirror.ledger import Ledger
+from airmirror.ledger.pages import AUDITS, PagePlace, keep_page
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.plans import Show
 from airmirror.on_airflow.tasks.submit import SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, phase, tell_progress
 from airmirror.on_airflow.tasks.window import check_result, opened_flow, when_free
@@ -159,7 +161,7 @@ def compare_ranges(
     title: str,
     *,
     strict: bool,
-    show: Callable[[Path], None],
+    show: Show,
     tell: Callable[[str], None] = log.info,
 ) -> None:
     """Compare the ranges with the target; ``show`` hears of the report's page. ``strict``: what can't be replicated fails too.
@@ -178,8 +180,8 @@ def compare_ranges(
                 found,
                 audit(beside, parts, refuse_before=False, refuse_missing=strict and not selection.dry_run, tell=tell),
             )
-    page = write_page(found, deployment.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
-    show(page)
+    with Ledger(deployment.ledger) as ledger:
+        show(keep_page(ledger.engine, PagePlace(AUDITS, name), title, audit_page(found, f"{name}: {title}")))
     log.info("Report: the button of this name. In short:\n%s", as_text(found))
     if found.errors:
         if all(error.transient for error in found.errors):

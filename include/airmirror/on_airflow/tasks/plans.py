@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from airmirror.ledger import Ledger, pages
+from airmirror.ledger.pages import PagePlace
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.report.document import Document, Finding
 from airmirror.report.errors import BadKey
-from airmirror.report.files import write_document
-from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 from airmirror.report.signing import Signer, signer_of_pem
 
 log = logging.getLogger(__name__)
+Show = Callable[[str], None]  # hears of the path of a page
 
 
 def log_findings(findings: Iterable[Finding]) -> None:
@@ -26,18 +26,11 @@ def log_findings(findings: Iterable[Finding]) -> None:
         log.log(level, "%s %s: %s; %s", each.level, each.what, each.evidence, each.way_out)
 
 
-def keep_document(
-    deployment: Deployment, kind: str, flow: str, run: str, made: Document, show: Callable[[Path], None], done: str = ""
-) -> None:
-    """Write a run's document among those of its ``kind``, of which the newest are kept; ``show`` hears of its page.
-
-    ``done``: what was carried out, of an outcome. Raises ReportNotWritten, BadKey.
-    """
+def keep_document(deployment: Deployment, place: PagePlace, run: str, made: Document, show: Show) -> None:
+    """Keep a run's document in the ledger; ``show`` hears of its page. Raises PageTooLarge, BadKey, LedgerUnavailable."""
     key = signer(deployment)
-    directory = deployment.data_docs / kind / flow.replace("->", ".")
-    page, *_ = write_document(made, directory / file_name(run), key, done)
-    show(page)
-    keep_newest(directory, PAGES_KEPT)
+    with Ledger(deployment.ledger) as ledger:
+        show(pages.keep_document(ledger.engine, place, run, made, key))
 
 
 def signer(deployment: Deployment) -> Signer | None:

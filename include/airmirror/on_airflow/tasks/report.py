@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
@@ -20,20 +19,19 @@ from airmirror.flows.gates import expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.flows.selection import Selection
+from airmirror.ledger import Ledger
+from airmirror.ledger.pages import COMPARISONS, REPORTS, PagePlace, keep_evidence
 from airmirror.naming.patterns import is_quick
 from airmirror.on_airflow.connections import connected
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.plans import signer
+from airmirror.on_airflow.tasks.plans import Show, signer
 from airmirror.on_airflow.tasks.spark import CONNECT, BadSparkConnection, kind_of
 from airmirror.on_airflow.tasks.window import opened_flow
 from airmirror.report.document import Document
-from airmirror.report.files import write_evidence
-from airmirror.report.kept import file_name
 from airmirror.report.signing import Signer
 from airmirror.topics.sound import sound
 
 log = logging.getLogger(__name__)
-Show = Callable[[Path], None]
 
 
 @dataclass(eq=False)
@@ -64,7 +62,7 @@ def report(deployment: Deployment, flow: str, span: Span, run: str, show: Show) 
     key = signer(deployment)
     with opened_flow(deployment, flow, Selection()) as opened:
         made = report_flow(opened, span, expectations_of(deployment.expectations))
-    show(_written(deployment, made, f"reports/{flow.replace('->', '.')}", run, key))
+    show(_kept(deployment, made, PagePlace(REPORTS, flow), run, key))
     log.info("%s", made.headline)
     for each in made.not_known:
         log.info("Not known: %s", each)
@@ -108,7 +106,7 @@ def compare(deployment: Deployment, name: str, narrowed: ComparisonChoice, run: 
     with _executing(replace(chosen, source=source, target=target), asked) as execute:
         rows = compare_clusters(source, target, asked, tell=lambda topic: log.info("Now: %s.", topic), execute=execute)
     made = compared_report(source, target, asked, rows, [])
-    show(_written(deployment, made, f"compare/{name}", run, key))
+    show(_kept(deployment, made, PagePlace(COMPARISONS, name), run, key))
     log.info("%s", verdict(rows))
     if different := [
         f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic for row in rows if not row.passes
@@ -148,10 +146,9 @@ def _executing(chosen: Comparison, asked: ComparisonRequest) -> Iterator[Execute
         yield execute
 
 
-def _written(deployment: Deployment, made: Document, directory: str, run: str, key: Signer | None) -> Path:
-    """Write a report below the Data Docs; its page."""
-    base = deployment.data_docs / directory / file_name(run)
-    base.parent.mkdir(parents=True, exist_ok=True)
-    page, *_ = write_evidence(made, base, key)
-    log.info("Report: the button of this name, and %s.", page.with_suffix(".json"))
+def _kept(deployment: Deployment, made: Document, place: PagePlace, run: str, key: Signer | None) -> str:
+    """Keep a report in the ledger; the path of its page."""
+    with Ledger(deployment.ledger) as ledger:
+        page = keep_evidence(ledger.engine, place, run, made, key)
+    log.info("Report: the button of this name; `airmirror report fetch` writes it, with its JSON, to files.")
     return page

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.selection import Selection
+from airmirror.ledger.pages import PagePlace
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question
-from airmirror.on_airflow.tasks.plans import keep_document, log_findings, signer
+from airmirror.on_airflow.tasks.plans import Show, keep_document, log_findings, signer
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow
 from airmirror.report.document import Document
@@ -27,7 +27,6 @@ from airmirror.runbooks.runbook import Order, Progress, Runbook
 log = logging.getLogger(__name__)
 
 PROGRESS = Progress(phase, lambda text: log.info("%s", text))
-Show = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Sho
         with asked.opened() as site:
             is_undo = verb == "undo"
             made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
-    keep_document(asked.deployment, f"{runbook.name}-plans", asked.flow, run_id, made, show)
+    keep_document(asked.deployment, PagePlace(f"{runbook.name}-plans", asked.flow), run_id, made, show)
     log_findings(each for each in made.findings if each.level != "ok")
     log.info("%s", made.headline)
 
@@ -107,7 +106,7 @@ def rehearse(asked: Asked, run_id: str, show: Show) -> None:
     with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
         made = runbook.rehearse(opened, asked.order, PROGRESS)
     kind = "-".join(filter(None, (runbook.name, part, "rehearsals")))
-    keep_document(asked.deployment, kind, asked.flow, run_id, made, show)
+    keep_document(asked.deployment, PagePlace(kind, asked.flow), run_id, made, show)
     log.info("%s", made.headline)
     if not made.is_good:
         problems = tuple(row["problem"] for row in made.rows("problems"))
@@ -152,12 +151,12 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
         if not is_last or not is_whole(runbook, site.flow, order, ran):
             return
         made = runbook.outcome(site, order, replace(ran, seconds=time.time() - begun))
-    keep_document(asked.deployment, f"{runbook.name}s", asked.flow, run_id, made, show, made.headline)
+    log.info("%s", made.headline)  # first: what is done is done, whatever becomes of the page
+    keep_document(asked.deployment, PagePlace(f"{runbook.name}s", asked.flow), run_id, made, show)
     for section in made.sections:
         if section.name == "names":
             for row in section.rows:
                 log.info("Start applications of %s with %s.", row["on_the_source"], row["on_the_target"])
-    log.info("%s", made.headline)
     if not made.is_good:
         raise Incomplete(asked.flow, f"{made.headline} The report says what; applications may be started all the same.")
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
 from airmirror.flows import leases, post_window
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.post_window import tasks_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
 from airmirror.flows.selection import Selection
+from airmirror.ledger import FlowLedger
+from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.plans import Show
 from airmirror.on_airflow.tasks.telling import (
     NotMirrored,
     PartitionsFailed,
@@ -33,7 +38,10 @@ from airmirror.on_airflow.tasks.telling import (
 )
 from airmirror.on_spark.windows import run
 from airmirror.partitions import TopicPartition
+from airmirror.quality.page import verdict_page
+from airmirror.quality.rows import Row
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
+from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
@@ -136,7 +144,7 @@ def verify(
     selection: Selection,
     waived: Mapping[TopicPartition, int] | None = None,
     followed: str = "",
-    show: Callable[[Path], None] = lambda page: None,
+    show: Show = lambda page: None,
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
 
@@ -145,12 +153,12 @@ def verify(
     where whoever may trigger may write.
     """
     by = expectations_of(deployment.expectations)
-    docs = deployment.data_docs / name.replace("->", ".")
     with opened_flow(deployment, name, selection) as opened:
+        hears = partial(_keep_verdict, opened.ledger, window, show)
         judged, judgement = when_free(
             opened.flow,
             lambda: judge_flow(
-                opened, by, window=window, trusted=WindowsOfRun(trusted), waived=waived, docs=docs, tell=phase
+                opened, by, window=window, trusted=WindowsOfRun(trusted), waived=waived, hears=hears, tell=phase
             ),
         )
         received = _received(opened, judged, followed)
@@ -160,13 +168,19 @@ def verify(
     tell_judgement(judged, judgement)
     if by.suites is None:
         log.warning("Judged by %s.", by)
-    if judgement is not None and judgement.docs is not None:
-        show(judgement.docs)
     if judged.errors:
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
         raise not_verified(name, window, judged)
     return VerifiedWindow(received)
+
+
+def _keep_verdict(ledger: FlowLedger, window: str, show: Show, rows: Sequence[Row], judgement: Judgement) -> None:
+    try:
+        page = verdict_page(rows, judgement, flow=ledger.flow, window=window)
+        show(keep_page(ledger.engine, PagePlace(GATE, ledger.flow), window, page))
+    except AirmirrorError as error:  # the page shows a verdict, and makes none
+        log.warning("The page of this judgement is not kept: %s", error)
 
 
 def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, ...]:

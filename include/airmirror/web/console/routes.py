@@ -23,6 +23,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, as_decided
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
+from airmirror.ledger.pages import pages_of
 from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
 from airmirror.on_airflow.dags.common import id_of
@@ -123,15 +124,13 @@ def _of_a_flow() -> APIRouter:
     def flow(dag_id: str, request: Request, span: Span, user: Any = logged_in) -> Response:
         one = _one(dag_id, user)
         (shown,) = _with_runs({one.dag_id: one}).values()
-        data_docs, name = deployment().data_docs, shown.flow.name
-        return _answer(
-            request,
-            lambda ledger, now: (
-                flow_page(ledger, shown, docs_of(data_docs, name), span=span.of(now), now=now)
-                | {"reports": reports_of(data_docs, name)}
-                | _named(shown)
-            ),
-        )
+
+        def made(ledger: Ledger, now: int) -> dict[str, Any]:
+            pages = pages_of(ledger.engine, shown.flow.name)
+            found = flow_page(ledger, shown, docs_of(pages), span=span.of(now), now=now)
+            return found | {"reports": reports_of(pages)} | _named(shown)
+
+        return _answer(request, made)
 
     @router.get("/partition")
     def partition(
@@ -250,7 +249,7 @@ def _check_clusters(what: str, user: Any) -> None:
 def _at_clusters(what: str) -> Iterator[Ledger]:
     """The ledger, for a page that reads the clusters too. 503; 429 where as many as are allowed do ``what`` now."""
     try:
-        with turn(), _ledger() as ledger:
+        with turn(), ledger_here() as ledger:
             yield ledger
     except BadConnection as error:
         raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
@@ -264,7 +263,7 @@ def _named(shown: Shown) -> dict[str, Any]:
 
 def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:
     """The JSON of what ``made`` reads from the ledger, given the time in epoch ms; 304 where the caller has it already."""
-    with _ledger() as ledger:
+    with ledger_here() as ledger:
         body = json.dumps(made(ledger, int(time.time() * 1000)), separators=(",", ":"), allow_nan=False).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = HEADERS | {"ETag": tag}
@@ -274,7 +273,7 @@ def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:
 
 
 @contextmanager
-def _ledger() -> Iterator[Ledger]:
+def ledger_here() -> Iterator[Ledger]:
     """The ledger; 503 where it can't be read."""
     try:
         yield opened(deployment().ledger)
