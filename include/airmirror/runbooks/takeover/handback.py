@@ -79,6 +79,14 @@ def positions(opened: Opened) -> list[CopiedPosition]:
     return [CopiedPosition(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
 
 
+def next_positions(opened: Opened) -> list[CopiedPosition]:
+    """The same, where MirrorMaker 2 has copied nothing since. Raises CopiedSince too."""
+    found = positions(opened)
+    with Journal.open(opened.flow, opened.ledger, "handback") as journal:
+        check_copied(journal)
+    return found
+
+
 def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, object]:
     """The body of a request that alters the offsets of the stopped connector."""
     cluster = opened.flow.source.alias
