@@ -42,6 +42,16 @@ class StepWork:
     tell: Tell
 
 
+def check_order(pair: Pair, order: MoveOrder) -> None:
+    """Raise NoReverseFlow or ReturnRefused where the reverse flow, if it is wanted, could not begin: before anything is cut over.
+    Raises NoSuchMove, MoveGroupUnfit too."""
+    if order.goes_back(pair.flow):
+        opened = caught_up(pair.forward, soon=True)
+        move = chosen_move(opened, order.move)
+        if not is_frozen(opened, move):
+            check(opened, pair.reverse_or_none, move, order)
+
+
 def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
     """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, and what the step
     raises."""
