@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from airmirror.wire.owners import Owner
 from airmirror_local.brokers import Broker
-from pairs.estate import Estate
+from pairs.estate import SHOP, Estate
 from support.groups import committed
 from support.topics import end_offsets, read_all
 
@@ -73,7 +73,12 @@ def _moved_and_returns(estate: Estate) -> None:
 
 
 def _moved_back(estate: Estate) -> None:
-    assert estate.owners.owner(estate.shop) is Owner.SOURCE and estate.shop not in estate.positions["west"]
+    """The group reads on the source what it would have read next; one that came back with its records stands on both sides."""
+    at = committed(estate.both.east, estate.groups[estate.shop])[estate.shop, 0]
+    assert estate.owners.owner(estate.shop) is Owner.SOURCE
+    assert _next(estate.both.east, estate.shop, at) == b"v%d" % SHOP
+    if estate.shop in estate.positions["west"]:
+        _resumes(estate, estate.shop)
 
 
 def _taken_over(estate: Estate) -> None:
