@@ -60,6 +60,7 @@ TOGETHER = {
         "cli/test_failback.py",
         "cli/test_heartbeat.py",
         "runbooks/test_meetings.py",
+        "pairs/test_cells.py",
         "client/test_client.py",
         "offsets/test_heartbeats.py",
         "offsets/test_latency.py",

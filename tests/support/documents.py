@@ -1,5 +1,5 @@
 """``make docs``: docs/errors.md from the classes of errors, docs/cli.md from commands' help, docs/tuning.md from its table,
-docs/compatibility.md's tables from what tests have tried."""
+docs/compatibility.md's tables from what tests have tried, those of docs/protocol.md from the tests of pairs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airmirror.clusters.protocol.errors import error_name
 from airmirror.config.tuning import LATENCY, OFFSETS, THROUGHPUT, Advice
 from airmirror.errors import AirmirrorError
 from airmirror.times import utc
+from pairs import table
 from support import ROOT, compatibility
 from support.blanks import Count, blank
 from support.errors import FLOW, all_errors, sample
@@ -159,6 +160,7 @@ PAGES = {
     "cli.md": commands_page,
     "tuning.md": tuning_page,
     "compatibility.md": compatibility.page,
+    "protocol.md": table.page,
 }
 
 if __name__ == "__main__":

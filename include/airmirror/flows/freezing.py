@@ -26,7 +26,7 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
-from airmirror.windows.fence import GrantedLease, end_window, fence_around, leased
+from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased
 from airmirror.windows.mirror import Journal, caught_up_reverse, reverse_ledger
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
@@ -77,6 +77,14 @@ def owners_now(opened: Opened) -> Owners:
     """Return who owns which topic now, read from the mapping topic."""
     catch_up_soon(opened)
     return opened.ledger.owners()
+
+
+def check_open(opened: Opened, topics: Collection[str] = (WHOLE,)) -> None:
+    """Raise FlowFrozen where an order for the whole flow keeps it, or one of ``topics``, frozen."""
+    owners = owners_now(opened)
+    for topic in topics:
+        if (freeze := owners.why_frozen(topic)) and not owners.is_apart(topic):
+            raise flow_frozen(opened.flow, freeze)
 
 
 def to_freeze(opened: Opened, topics: Collection[str], *, empty_too: bool = False) -> list[str]:
@@ -151,8 +159,7 @@ def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfre
     the source can be reached.
     """
     flow = opened.flow
-    if found := sorted(owners_now(opened).returning_by(topics).values()):
-        raise StillReturning(flow.name, tuple(found))
+    check_none_returns(opened, topics)
     if not unfreezes:
         return
     try:
@@ -161,6 +168,12 @@ def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfre
                 check_none_uncounted(flow, opened.ledger, reverse, source, topics)
     except (BrokerUnreachable, LastStableOffsetStuck):
         check_none_uncounted(flow, opened.ledger, reverse_ledger(flow, opened.ledger), None, topics)
+
+
+def check_none_returns(opened: Opened, topics: Collection[str] = ()) -> None:
+    """Raise StillReturning where ``topics`` return, none: where the flow does, but for what another order has named."""
+    if found := sorted(owners_now(opened).returning_by(topics).values()):
+        raise StillReturning(opened.flow.name, tuple(found))
 
 
 def to_unfreeze(opened: Opened, topics: Collection[str]) -> list[str]:

@@ -121,7 +121,7 @@ def begin(frozen: GrantedLease, names: Mapping[str, str], order: FailbackOrder) 
 def look_ahead(pair: Pair, order: FailbackOrder) -> list[Continuation]:
     """Return where partitions would begin; nothing is written but the ledger. Raises what ``begin_return`` does."""
     names = returnable(pair, order)
-    _planned(pair.reverse, names)
+    planned_return(pair.reverse, names)
     with _mirrors(pair) as (ahead, back):
         return _beginnings(ahead, back, _existing(back, names), order)
 
@@ -250,7 +250,7 @@ def _beginning(back: Mirror, facts: Facts, original: Facts | None, *, again: boo
     return continue_after(back, facts, kept, start=start, end=end, target_end=facts.target_end, reverse=since)
 
 
-def _planned(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, TopicPlan]:
+def planned_return(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, TopicPlan]:
     """Return what these topics need on the flow's target, as if they were not frozen. Raises ReturnRefused."""
     flow = replace(reverse.flow, returns={**reverse.flow.returns, **names})
     around = guard(reverse)
@@ -274,7 +274,7 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
 
     Raises ReturnRefused.
     """
-    around, planned = _planned(reverse, names)
+    around, planned = planned_return(reverse, names)
     ensure_internal_topics(reverse.flow)
     if introduce(reverse.flow, around):
         guard(reverse)

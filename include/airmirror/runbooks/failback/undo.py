@@ -54,6 +54,9 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
     left. Raises DecisionIncomplete, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(pair.flow.name, order.reason, order.by)
+    found = undo_plan(pair, order.topics)
+    if not found.topics and not found.groups:
+        return _shown(found, done=True)  # no window is ended for nothing
     with (
         overtaking(pair.forward, lease_name(), progress.phase) as frozen,
         overtaking(pair.reverse, lease_name(), progress.phase) as granted,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.freezing import freeze, owners_now
+from airmirror.flows.freezing import check_nothing_returns, freeze, owners_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
@@ -97,12 +97,15 @@ class WrittenWhileFreezing(RunbookError):
 
 
 def check_way(opened: Opened, order: FailoverOrder) -> None:
-    """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now."""
+    """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now. Planned again, of a flow that is
+    failed over: StillReturning, ReturnNotFinished where its records return, or have returned and it has no account of them."""
     error = unreachable(opened)
     if order.way == "disaster" and not error and not order.anyway:
         raise SourceAnswers(opened.flow.name)
     if order.way == "planned" and error:
         raise SourceGone(opened.flow.name, error)
+    if order.way == "planned" and owners_now(opened).whole is not None:
+        check_nothing_returns(opened)
 
 
 def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:

@@ -55,6 +55,9 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
     """
     reason, by, tell = order.reason, order.by, progress.phase
     check_decision(opened.flow.name, reason, by)
+    found = undo_plan(opened)
+    if not found.is_frozen and not found.groups:
+        return _shown(found, done=True)  # no window is ended for nothing
     check_nothing_returns(opened)
     with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
         check_nothing_returns(opened)  # a return may have begun since
@@ -83,7 +86,9 @@ def _shown(found: UndoneFailover, *, done: bool) -> Document:
 def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
     groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
     reasons = [each.why_not for each in groups if each.why_not]
-    if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
+    if (
+        groups or is_frozen
+    ) and not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
         last, apart = journal.index.last_mappings().values(), journal.index.owners().is_apart
         reasons += written_since(journal, {each.remote_topic for each in last if not apart(each.topic)})
     return UndoneFailover(opened.flow.name, tuple(groups), is_frozen, tuple(reasons))

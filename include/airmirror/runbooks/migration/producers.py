@@ -61,9 +61,9 @@ class WrittenSinceFrozen(MoveRefused):
 
 
 def is_frozen(opened: Opened, move: Move) -> bool:
-    """Return whether no window writes to any topic of the move group any more: its producers were cut over."""
+    """Return whether its producers were cut over: all its topics are frozen, by their names."""
     owners = owners_now(opened)
-    return all(owners.why_frozen(topic) for topic in move.names)
+    return all(owners.is_apart(topic) for topic in move.names)
 
 
 def block_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, counted
+from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document
@@ -68,13 +69,14 @@ def shown(made: MoveRehearsal) -> Document:
 def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) -> MoveRehearsal:
     """Rehearse the migration of a move group. What is not as it must be is in the answer.
 
-    Raises NoSuchMove, MoveGroupUnfit, MoveGroupMoved, RehearsalNeedsSource, or a cluster's error.
+    Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, MoveGroupMoved, RehearsalNeedsSource, or a cluster's error.
     """
     opened = caught_up(opened, soon=True)
     flow, step = opened.flow, Clock(tell)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     move = chosen_move(opened, name)
+    check_open(opened, move.names)
     if is_frozen(opened, move):
         raise MoveGroupMoved(flow.name, name)
     with step("looking at consumer groups"):

@@ -20,7 +20,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
-from airmirror.runbooks.failback.returning import begin_return, bring_about, returnable
+from airmirror.runbooks.failback.returning import begin_return, bring_about, planned_return, returnable
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.undo import give_up
 from airmirror.runbooks.migration.chosen import PURPOSE, Move
@@ -56,7 +56,10 @@ def prepare(
 
 def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
     """Return the remote topics that would return. Raises NoReverseFlow, ReturnRefused where they could not: nothing is frozen."""
-    return returnable(Pair(opened, reverse), _order(move, order), unfrozen_too=True)
+    pair = Pair(opened, reverse)
+    names = returnable(pair, _order(move, order), unfrozen_too=True)
+    planned_return(pair.reverse, names)
+    return names
 
 
 def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:

@@ -100,6 +100,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         do=later("migration.undo:undo"),
     ),
     rehearse=later("migration.rehearsal:rehearsed"),
+    check=later("migration.steps:check_order"),
     without=lambda flow, order: () if order.goes_back(flow) else ("reverse",),
     part=lambda order: order.move,
     others=lambda pair: pair.others,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
+from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.failback.pair import Pair
@@ -41,12 +42,23 @@ class StepWork:
     tell: Tell
 
 
+def check_order(pair: Pair, order: MoveOrder) -> None:
+    """Raise NoReverseFlow or ReturnRefused where the reverse flow, if it is wanted, could not begin: before anything is cut over.
+    Raises NoSuchMove, MoveGroupUnfit too."""
+    if order.goes_back(pair.flow):
+        opened = caught_up(pair.forward, soon=True)
+        move = chosen_move(opened, order.move)
+        if not is_frozen(opened, move):
+            check(opened, pair.reverse_or_none, move, order)
+
+
 def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
-    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, and what the step raises."""
+    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, and what the step
+    raises."""
     opened = caught_up(pair.forward, soon=True)
-    for line in WORK[step](
-        StepWork(opened, pair.reverse_or_none, chosen_move(opened, order.move), order, progress.phase)
-    ):
+    move = chosen_move(opened, order.move)
+    check_open(opened, move.names)
+    for line in WORK[step](StepWork(opened, pair.reverse_or_none, move, order, progress.phase)):
         progress.line(line)
 
 

@@ -57,6 +57,11 @@ class UndoneMove:
     returning: tuple[str, ...] = ()
 
     @property
+    def is_nothing(self) -> bool:
+        """Return whether nothing of the move group was cut over, or blocked."""
+        return not (self.back.groups or self.frozen or self.blocks)
+
+    @property
     def lines(self) -> list[str]:
         """Everything in words, one each; nothing where there is nothing to undo."""
         again = {(row.group, row.key): row for row in self.back.rows}
@@ -110,16 +115,17 @@ def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Doc
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
     owners = owners_now(opened)
-    frozen = sorted(topic for topic in move.names if owners.why_frozen(topic))
+    frozen = sorted(topic for topic in move.names if owners.is_apart(topic))
     with session(opened) as mirror:
         back = going_back(mirror, move, order)
         written = _written_there(mirror, move, is_frozen=bool(frozen)) if _may_hold(opened, back, frozen) else []
         returning = tuple(written) if frozen and written and is_returning(opened, move) else ()
         if returning:  # groups are moved by the reverse flow
             back, written = replace(back, rows=(), reasons=()), []
-        reasons = [f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}"] if owners.whole else []
+        blocks, reasons = blocking.standing(mirror, move), list[str]()
+        if owners.whole and (back.groups or frozen or blocks):
+            reasons.append(f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}")
         reasons += _members(mirror, back.names) + list(back.reasons) + written
-        blocks = blocking.standing(mirror, move)
     return UndoneMove(back, tuple(frozen), tuple(blocks), tuple(reasons), returning)
 
 
@@ -133,6 +139,8 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise _cannot(flow.name, move.name, found.reasons)
+    if found.is_nothing:  # what returns of its topics does so by an order for the flow
+        return found
     tell("unblocking producers")
     blocking.unblock_producers(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted
-from airmirror.flows.freezing import owners_now
+from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Section
@@ -20,7 +20,6 @@ from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
 from airmirror.runbooks.runbook import Order, Progress
-from airmirror.windows.fence import flow_frozen
 from airmirror.windows.mirror import Journal, Mirror
 
 Tell = Callable[[str], None]
@@ -100,8 +99,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehears
     """
     opened = caught_up(opened, soon=True)
     flow = opened.flow
-    if shut := owners_now(opened).whole:
-        raise flow_frozen(flow, shut)
+    check_open(opened)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     step = Clock(tell)

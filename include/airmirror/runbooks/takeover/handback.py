@@ -20,6 +20,7 @@ from airmirror.naming import progress_topic
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
+from airmirror.runbooks.written import written_since
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
 from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal
@@ -47,6 +48,20 @@ class HandbackRefused(RunbookError):
         )
 
 
+@dataclass(eq=False)
+class CopiedSince(RunbookError):
+    """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
+    before them, and copy them twice."""
+
+    @property
+    def what(self) -> str:
+        take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"it was not handed back: its remote topics hold records that no window has copied; {take_over} takes over what "
+            "MirrorMaker 2 has copied, once it is stopped"
+        )
+
+
 def positions(opened: Opened) -> list[CopiedPosition]:
     """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, StillReturning where
     MirrorMaker 2 would copy what returns to where it came from, or a cluster's error."""
@@ -62,6 +77,14 @@ def positions(opened: Opened) -> list[CopiedPosition]:
         told = tuple(f"{topic}-{number}: {reason}" for (topic, number), reason in sorted(reasons.items()))
         raise HandbackRefused(opened.flow.name, told)
     return [CopiedPosition(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
+
+
+def next_positions(opened: Opened) -> list[CopiedPosition]:
+    """The same, where MirrorMaker 2 has copied nothing since. Raises CopiedSince too."""
+    found = positions(opened)
+    with Journal.open(opened.flow, opened.ledger, "handback") as journal:
+        check_copied(journal)
+    return found
 
 
 def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, object]:
@@ -91,8 +114,8 @@ def write_offsets(
 ) -> tuple[list[CopiedPosition], list[PostWindowTask]]:
     """Write the progress of a stopped connector into its workers' topic, and do the tasks that are due; what was done.
 
-    A lease is held meanwhile, so that no window moves on. Raises HandbackRefused, StillReturning, OffsetsTopicMissing, FlowBusy,
-    FenceStuck, or a cluster's error.
+    A lease is held meanwhile, so that no window moves on. Raises HandbackRefused, CopiedSince, StillReturning, FlowFrozen,
+    OffsetsTopicMissing, FlowBusy, FenceStuck, or a cluster's error.
     """
     flow, topic, window = opened.flow, order.into, f"handback-{uuid.uuid4().hex[:8]}"
     with Journal.open(flow, opened.ledger, "handback") as journal:
@@ -101,6 +124,7 @@ def write_offsets(
         with leased(journal, window, slots=1) as granted:
             fence_around(granted, 1)  # a slot of a window that sleeps would commit after MirrorMaker 2 was told
             found, partitions = positions(opened), journal.target.partitions(topic)
+            check_copied(journal)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
                 number, record = source_offset_record(
@@ -117,3 +141,12 @@ def write_offsets(
                 with Appender(flow.target, topic, number) as appender:
                     appender.append(records)
     return found, do_tasks(opened, POST_WINDOW_TASKS, window, progress.phase)
+
+
+def check_copied(journal: Journal) -> None:
+    """Raise CopiedSince where others have written since the flow's last window; what is frozen is written by applications."""
+    if journal.flow.is_aggregate:  # where others write between our records, nobody can tell
+        return
+    last, frozen = journal.index.last_mappings().values(), journal.index.owners().why_frozen
+    if others := written_since(journal, {each.remote_topic for each in last if not frozen(each.topic)}):
+        raise CopiedSince(journal.flow.name, tuple(others))

@@ -12,7 +12,7 @@ from airmirror.naming import progress_topic
 from airmirror.offsets.files.writing import PositionsNotWritten
 from airmirror.report.document import Document, Finding, Section
 from airmirror.runbooks.runbook import Progress, Ran
-from airmirror.runbooks.takeover.handback import CopiedPosition, positions, rest_body
+from airmirror.runbooks.takeover.handback import CopiedPosition, next_positions, rest_body
 from airmirror.runbooks.takeover.handback_check import (
     CopyDifference,
     FirstRecords,
@@ -27,10 +27,10 @@ CHECKED = ("topic", "partition", "handed_back_at", "first_record", "on_the_targe
 
 def planned(opened: Opened, order: HandbackOrder, progress: Progress) -> Document:
     """The document of where MirrorMaker 2 would continue, or with ``check`` of whether it has. Raises HandbackRefused,
-    PositionsNotWritten, or a cluster's error."""
+    CopiedSince, PositionsNotWritten, or a cluster's error."""
     if order.check:
         return shown_check(check_handback(opened, order.wait, progress.phase))
-    found = positions(opened)
+    found = next_positions(opened)
     if order.offsets:
         try:
             Path(order.offsets).write_text(json.dumps(rest_body(opened, found), indent=2))
@@ -41,7 +41,7 @@ def planned(opened: Opened, order: HandbackOrder, progress: Progress) -> Documen
 
 def looked(opened: Opened, order: HandbackOrder, progress: Progress) -> Document:
     """The same of an order to write it: what it would write."""
-    return _shown_plan(opened, positions(opened))
+    return _shown_plan(opened, next_positions(opened))
 
 
 def ended(opened: Opened, order: HandbackOrder, ran: Ran) -> Document:

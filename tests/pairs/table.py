@@ -1,0 +1,125 @@
+"""The tables of pairs: what comes of a procedure where another one stands (``PAIRS``), and as things are (``ALONE``).
+
+A cell is ``+`` *independent*, ``>`` *in this order* (the procedure continues what stands, takes it back or ends it first), ``-``
+*nothing to do*, or a letter: the error by which it is refused (``REFUSALS``). ``test_cells`` asks each one on brokers,
+``test_decisions`` without; docs/protocol.md shows them (``page``).
+"""
+
+from __future__ import annotations
+
+import re
+
+from pairs.conditions import CONDITIONS
+from pairs.estate import STATES
+from support import ROOT
+from support.errors import all_errors
+
+PAGE = ROOT / "docs" / "protocol.md"
+SIGNS = {"+": "✓", ">": "→", "-": "–"}
+PROCEDURES = {
+    "failover": "failover",
+    "undo of a failover": "its undo",
+    "failback": "failback",
+    "undo of a failback": "its undo",
+    "migration": "migration",
+    "migration with a return": "the same, with a reverse flow",
+    "undo of a migration": "its undo",
+    "take-over": "take-over",
+    "hand-back": "hand-back",
+    "rehearsal": "rehearsal",
+}
+MEETS = {name: words for name, words in PROCEDURES.items() if name != "migration with a return"} | {
+    "window": "a window",
+    "unfreeze": "`flow unfreeze`",
+    "reset": "`reset`",
+}
+
+REFUSALS = {
+    "F": "FlowFrozen",
+    "R": "StillReturning",
+    "U": "ReturnNotFinished",
+    "N": "NotFrozen",
+    "D": "NotDrained",
+    "E": "GroupsNotExact",
+    "G": "GroupsNotReady",
+    "C": "CopiedSince",
+    "P": "ProgressDiffers",
+    "L": "LeftOnSource",
+    "H": "HandbackRefused",
+    "V": "NoReverseFlow",
+    "Q": "SourceNotQuiet",
+    "X": "CannotUndo",
+    "A": "ReturnRefused",
+}
+MEETINGS = """
+failover            > > > - F - F F F F > F
+undo of a failover  + - - - + - - + + + N +
+return              R R > > F - F F F F R F
+failback            + - - - + - - + + + N +
+undo of a failback  U U > - F - F F F F U F
+consumers           + - - - + > - + + + N +
+producers           + - - - + > - + + + N +
+move returns        + - - - + > - R + + N +
+undo of a migration + - - - + - - + + + N +
+take-over           E - - - G - - > + + N +
+hand-back           D - - - D - > C + P N +
+rehearsal           + - - - + - - + + + N +
+"""
+THINGS = """
+following     > + > > > > > - > +
+frozen        + + + + > > + + + +
+held          D + L + D D + + H +
+reset         + + + + + + + - + +
+one-way       + + V V + V + + + +
+compacted     + + + + + + + + + +
+append time   + + A - + A + + + +
+transactional + + + + + + + + + +
+open          Q X Q + D D X + + +
+aggregate     + + A - + A + + + +
+prefix        + + + + + + + + + +
+identity      + + + + + + + + + +
+"""
+
+
+def cells(text: str, columns: list[str]) -> dict[tuple[str, str], str]:
+    """The cells of a table by row and column."""
+    found = {}
+    for line in text.strip().splitlines():
+        words = line.split()
+        row, its = " ".join(words[: -len(columns)]), words[-len(columns) :]
+        found |= {(row, column): REFUSALS.get(cell, cell) for column, cell in zip(columns, its, strict=True)}
+    return found
+
+
+PAIRS = cells(MEETINGS, list(MEETS))
+ALONE = cells(THINGS, list(PROCEDURES))
+
+
+def page() -> str:
+    """The text of docs/protocol.md, with its tables of pairs."""
+    errors = list(REFUSALS.values())
+    parts = {
+        "meetings": _table(PAIRS, MEETS, {name: each.words for name, each in STATES.items()}, errors),
+        "things": _table(ALONE, PROCEDURES, {name: each.words for name, each in CONDITIONS.items()}, errors),
+        "refusals": "".join(f"{number}. {_reason(name)}\n" for number, name in enumerate(errors, 1)),
+    }
+    return re.sub(
+        r"(<!-- pairs: (\w+) -->\n).*?(?=<!-- end -->)",
+        lambda found: found[1] + parts[found[2]],
+        PAGE.read_text(),
+        flags=re.DOTALL,
+    )
+
+
+def _table(cells: dict[tuple[str, str], str], columns: dict[str, str], rows: dict[str, str], errors: list[str]) -> str:
+    lines = [["", *columns.values()], ["---"] * (len(columns) + 1)]
+    for row, words in rows.items():
+        its = (cells[row, column] for column in columns)
+        lines.append([words, *(SIGNS.get(cell) or f"✗ {errors.index(cell) + 1}" for cell in its)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _reason(name: str) -> str:
+    (error,) = (each for each in all_errors() if each.__name__ == name)
+    when = " ".join((error.__doc__ or "").partition("``")[0].split())
+    return f"[`{name}`](errors.md#{error.__module__.split('.')[1]}): {when}"

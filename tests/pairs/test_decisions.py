@@ -1,0 +1,25 @@
+"""Every refusal of the tables of pairs, and every order, as the product decides it without clusters."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairs.deciding import decided
+from pairs.facts import STANDING, as_things_are
+from pairs.table import ALONE, MEETS, PAIRS, PROCEDURES
+
+
+@pytest.mark.parametrize("state", STANDING)
+def test_what_an_order_meets_where_another_one_stands(state: str) -> None:
+    assert {order: decided(order, STANDING[state]) for order in MEETS} == {
+        order: PAIRS[state, order].replace(">", "+") for order in MEETS
+    }
+
+
+@pytest.mark.parametrize("condition", dict.fromkeys(condition for condition, _ in ALONE))
+def test_what_an_order_meets_as_things_are(condition: str) -> None:
+    """Whether MirrorMaker 2 has copied anything, clusters alone tell."""
+    orders = [order for order in PROCEDURES if order != "take-over"]
+    assert {order: decided(order, as_things_are(condition, order)) for order in orders} == {
+        order: ALONE[condition, order].replace(">", "+") for order in orders
+    }
