@@ -58,6 +58,7 @@ TOGETHER = {
         "failback/",
         "cli/test_failback.py",
         "cli/test_heartbeat.py",
+        "chaos/test_procedures.py",
         "runbooks/test_meetings.py",
         "client/test_client.py",
         "offsets/test_heartbeats.py",
