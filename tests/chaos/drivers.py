@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,11 +45,12 @@ class Command:
 
 @dataclass(frozen=True)
 class EndedCommand:
-    """How a command ended: ``error`` or ``crash``, else it is done; ``left``: what it says it has left."""
+    """How a command ended: ``error`` or ``crash``, else it is done; ``left``: what it says it has left; ``said``: its lines."""
 
     error: AirmirrorError | None = None
     crash: str = ""
     left: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     @property
     def is_done(self) -> bool:
@@ -124,7 +126,8 @@ class Watch:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Leases of 3 s, and short looks, so that a seed takes seconds."""
+    """Leases of 3 s, and short looks, so that a seed takes seconds; no client that knows topics of another seed."""
+    from airmirror.clusters.admin import shared
     from airmirror.flows import leases
     from airmirror.runbooks import draining, stillness
     from airmirror.runbooks.failover import plan
@@ -134,6 +137,7 @@ def impatient() -> Iterator[None]:
     from airmirror.windows import fence
 
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shared, "_clients", OrderedDict())
         patched.setattr(fence, "LEASE_MS", 3000)
         patched.setattr(fence, "RENEW_SECONDS", 1.0)
         patched.setattr(leases, "FIRST_SECONDS", 0.1)
@@ -146,9 +150,10 @@ def impatient() -> Iterator[None]:
 
 
 def _carry_out(command: Command, step: Any) -> None:
+    said = list[str]()
     try:
         with impatient():
-            outcome = EndedCommand(left=_done(command, step))
+            outcome = EndedCommand(left=_done(command, step, said), said=tuple(said))
     except AirmirrorError as error:
         outcome = EndedCommand(error=error)
     except BaseException:
@@ -158,7 +163,7 @@ def _carry_out(command: Command, step: Any) -> None:
     draft.rename(command.ended)
 
 
-def _done(command: Command, step: Any) -> tuple[str, ...]:
+def _done(command: Command, step: Any, said: list[str]) -> tuple[str, ...]:
     """Do it; what it says it has left."""
     from airmirror.runbooks.run import run, undo
     from airmirror.runbooks.runbook import Progress
@@ -174,7 +179,7 @@ def _done(command: Command, step: Any) -> tuple[str, ...]:
 
     if doing.verb == "run":
         with book.opens(open_, doing.order) as site:
-            return run(book, site, doing.order, doing.only, Progress(phase)).left
+            return run(book, site, doing.order, doing.only, Progress(phase, said.append)).left
     step.value = 0
     if doing.verb == "undo":
         with book.opens(open_, doing.order) as site:

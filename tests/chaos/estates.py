@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,6 @@ Side = Literal["east", "west"]
 Partition = tuple[str, int]  # of the source's topic, wherever its records are
 CONNECTOR = "MirrorSourceConnector"
 MOST_WINDOWS = 20
-KEPT_OUT = (FlowBusy, FlowFrozen, SlotFenced)  # of a window, by a command or by an order
 
 
 @dataclass
@@ -74,7 +73,7 @@ class Estate:
         }
         if "take-over" in self.plan.name:
             create_topic(self.sides.west, MM2_PROGRESS, 3)
-            settings["takeover.offsets.topics"] = MM2_PROGRESS
+            settings[f"{FORWARD}.takeover.offsets.topics"] = MM2_PROGRESS
         topics, groups = ", ".join(self.groups), ", ".join(self.groups.values())
         servers = self.proxies["east"].bootstrap, self.proxies["west"].bootstrap
         self.config = self.directory / "mirror.properties"
@@ -127,7 +126,9 @@ class Estate:
             for partition in range(2 if topic == self.moves else 1):
                 if self.chance.random() < 0.15:
                     continue
-                made = [Record(b"v%d" % number, b"k%d" % (number % 5)) for number in self._new(self.chance.randint(1, 8))]
+                made = [
+                    Record(b"v%d" % number, b"k%d" % (number % 5)) for number in self._new(self.chance.randint(1, 8))
+                ]
                 how = self.chance.choice([None, None, "commit", "abort"])
                 produce(self.broker(side), self.name(topic, side), made, partition=partition, transactional=how)  # type: ignore[arg-type]
                 if how != "abort":
@@ -155,20 +156,24 @@ class Estate:
             if done:
                 commit(cluster, group, done)
 
-    def window(self) -> int:
-        """One window of each flow; how many records they copied. What another one, or an order, keeps from it is left."""
-        return sum(self._window(each) for each in (self.both.forward, self.both.reverse))
+    def window(self) -> int | None:
+        """One window of each flow; how many records they copied, None: another one, or a command, has a lease."""
+        copied = [self._window(each) for each in (self.both.forward, self.both.reverse)]
+        return None if None in copied else sum(filter(None, copied))
 
-    def _window(self, opened: Opened) -> int:
-        with suppress(*KEPT_OUT):
+    def _window(self, opened: Opened) -> int | None:
+        try:
             result = self.both.window(opened)
-            errors = [row.error for row in result.rows if row.error is not None]
-            assert not [each for each in errors if not each.transient], list(map(str, errors))
-            return result.copied
-        return 0
+        except FlowFrozen:
+            return 0
+        except (FlowBusy, SlotFenced):
+            return None
+        errors = [row.error for row in result.rows if row.error is not None]
+        assert not [each for each in errors if not each.transient], list(map(str, errors))
+        return result.copied
 
     def copy(self) -> None:
-        """MirrorMaker 2 continues after its progress, copies some records, and writes its progress, if it is not killed before."""
+        """MirrorMaker 2 continues after its progress, copies some records, and writes all its progress, or a part of it."""
         self.prepared()
         progress = dict(self._progress())
         for topic, remote in self.remote.items():
@@ -222,8 +227,10 @@ class Estate:
         """Applications write and read once more, windows run until nothing is left, and everything is compared."""
         self.write()
         for _ in range(MOST_WINDOWS):
-            if not self.window():
+            if (copied := self.window()) == 0:
                 break
+            if copied is None:  # who was killed has his lease until it runs out
+                time.sleep(1.0)
         else:
             raise AssertionError(f"after {MOST_WINDOWS} windows records are still copied")
         if "take-over" not in self.plan.name:
@@ -275,4 +282,3 @@ def _difference(wanted: list[bytes], found: list[bytes]) -> str:
     missing, more = [each for each in wanted if each not in found], [each for each in found if each not in wanted]
     twice = sorted({each for each in found if found.count(each) > 1})
     return f"missing {missing}, unknown {more}, twice {twice}" if missing or more or twice else f"order: {found}"
-

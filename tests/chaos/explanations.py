@@ -73,6 +73,7 @@ NO_SOURCE = frozenset({"refuse", "kill_node", "stop_node", "cut", "lose"})
 
 OF_COMMANDS: dict[str, Collection[str]] = {
     "SourceGone": NO_SOURCE,
+    "SourceAnswers": {"second_driver"},  # it fails over as before, and the source is back
     "RehearsalNeedsSource": NO_SOURCE,
     "SlotFenced": LATE | {"window"},
     "FlowFrozen": LATE,

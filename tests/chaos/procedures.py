@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from airmirror.flows.freezing import owners_now
+from airmirror.wire.owners import Owner
 from airmirror_local.proxy import Exchange, Proxy, pass_on, start_proxy
 from chaos.drivers import Command, EndedCommand, Running, Watch, impatient
 from chaos.estates import Estate, Side
@@ -27,6 +29,20 @@ from support.topics import await_nodes, forget_clients
 ATTEMPTS = 10  # to do a command, after its faults
 LONGEST = 90.0  # seconds of a command
 RETRY_SECONDS = 0.3
+# Whether topics are frozen, and whether they return or have returned, when a command says that its last step is done.
+OWNERS = {
+    ("failover", "freeze"): (True, False),
+    ("failover", "judge"): (True, False),
+    ("failover", "move_groups"): (True, False),
+    ("failover", "undo"): (False, False),
+    ("failback", "return"): (True, True),
+    ("failback", "drain"): (True, True),
+    ("failback", "end_return"): (True, True),
+    ("failback", "move_groups"): (True, True),
+    ("failback", "unfreeze"): (False, False),
+    ("failback", "undo"): (True, False),
+    ("migration", "undo"): (False, False),
+}
 
 
 @dataclass
@@ -97,14 +113,15 @@ class Telling:
 
     def _carry_out(self, number: int, doing: Doing) -> None:
         """The command among its faults, then until it is done. One that breaks off is undone next, however far it has come."""
-        if doing.verb == "run":
+        last = self.plan.acts[number - 1] if number else None
+        if doing.verb == "run" and not (isinstance(last, Doing) and last.book == doing.book):
             self._stood = self.estate.positions()
         before = self._seen() if doing.verb == "rehearse" else []
         self.met = set()
         hits = self.plan.hits_of(number)
-        after = self.plan.acts[number + 1] if number + 1 < len(self.plan.acts) else None
         for hit in hits:
-            self._attempt(doing, hit, after if isinstance(after, Doing) and after.verb == "undo" else doing)
+            contrary = self.plan.contrary(number) if hit.contrary else None
+            self._attempt(doing, hit, contrary or doing)
         gives_up = doing.breaks_off and bool(hits)
         for left in range(0 if gives_up else ATTEMPTS, 0, -1):
             ended = self._attempt(doing)
@@ -114,7 +131,7 @@ class Telling:
             time.sleep(RETRY_SECONDS)
         if doing.verb == "undo":
             self._check_undone(doing)
-        if before:
+        if before and "window" not in self.met:
             assert self._seen() == before, f"{doing} has changed something"
 
     def _seen(self) -> list[dict[str, object]]:
@@ -122,7 +139,7 @@ class Telling:
         return [snapshot(self.estate.broker(side), *names) for side in self.proxies]
 
     def _check_undone(self, doing: Doing) -> None:
-        """Groups stand where they stood on the cluster to which they were moved; after an undo over a reverse flow they do not."""
+        """Groups stand where they stood on the cluster to which they were moved; not after an undo over a reverse flow."""
         side: Side = "east" if doing.book == "failback" else "west"
         if "reverse" in self.plan.name:
             return
@@ -148,7 +165,18 @@ class Telling:
             self.report.killed += 1
         else:
             self._judge(doing, ended)
+            if ended.is_done:
+                self._check_owners(doing)
         return ended
+
+    def _check_owners(self, doing: Doing) -> None:
+        """What a command says when it is done is so: who owns what it names."""
+        owners, moves = owners_now(self.estate.both.forward), self.estate.moves
+        wanted = OWNERS.get((doing.book, doing.steps[-1]))
+        if doing.steps[-1] == "cut_over_producers":
+            wanted = True, bool(doing.options["reverse"])
+        found = (owners.owner(moves) is not Owner.SOURCE, bool(owners.returning()))
+        assert wanted is None or found == wanted, f"{doing} is done: frozen and returning are {found}, not {wanted}"
 
     def _start(self, doing: Doing) -> Running:
         self.report.commands += 1
@@ -230,7 +258,7 @@ class Telling:
         try:
             for _ in range(ATTEMPTS):
                 ended = self._attempt(second)
-                if ended is not None and ended.is_done:
+                if ended is not None and not (ended.error and ended.error.transient):
                     break
         finally:
             watch.let(loses=False)

@@ -7,7 +7,7 @@ The same seed, the same plan.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -119,12 +119,14 @@ STORIES: dict[str, Story] = {
     ),
     "take-over and hand-back": Story(
         (
-            *("write", "copy", Doing("takeover", only=("take_over", "history")), "window", "write", "window"),
+            *("write", "copy", Doing("takeover"), "window", Doing("takeover", only=("history",)), "write", "window"),
             *(Doing("handback", options={"into": MM2_PROGRESS}), "write", "copy", Doing("takeover")),
         ),
         "both",
     ),
-    "rehearsal": Story((*_BEGIN, Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})), "both"),
+    "rehearsal": Story(
+        (*_BEGIN, Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})), "both"
+    ),
 }
 
 
@@ -132,7 +134,8 @@ STORIES: dict[str, Story] = {
 class Hit:
     """A fault of the ``doing``-th act, which is a command: ``kind`` at the ``number``-th request of its step.
 
-    ``every``: requests that read count too; ``after``: when it was answered. ``seconds``, ``side``: of what lasts.
+    ``every``: requests that read count too; ``after``: when it was answered. ``seconds``, ``side``: of what lasts;
+    ``contrary``: a second driver undoes what is done here, or does again what is undone here.
     """
 
     doing: int
@@ -143,6 +146,7 @@ class Hit:
     every: bool = False
     side: Literal["east", "west", "both"] = "both"
     seconds: float = 0.0
+    contrary: bool = False
 
     def told(self, doing: Doing) -> str:
         """What it is, in words."""
@@ -150,7 +154,8 @@ class Hit:
         when = "answered" if self.after else "on its way"
         long = f" for {self.seconds} s" if self.seconds else ""
         where = f" of {self.side}" if self.kind == "refuse" else ""
-        return f"{self.kind}{where}{long} in {doing.steps[self.step]}, {what} {self.number} {when}"
+        contrary = ", contrary" if self.contrary and self.kind == "second_driver" else ""
+        return f"{self.kind}{contrary}{where}{long} in {doing.steps[self.step]}, {what} {self.number} {when}"
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,16 @@ class ProcedurePlan:
     @property
     def story(self) -> Story:
         return STORIES[self.name]
+
+    def contrary(self, number: int) -> Doing | None:
+        """The command that undoes the act of this number, or that did what it undoes; None: the story has none."""
+        acts = self.acts[number + 1 :] if self._verb(number) == "run" else self.acts[number - 1 :: -1]
+        found = next((each for each in acts if isinstance(each, Doing)), None)
+        return found if found is not None and {found.verb, self._verb(number)} == {"run", "undo"} else None
+
+    def _verb(self, number: int) -> Verb | None:
+        act = self.acts[number]
+        return act.verb if isinstance(act, Doing) else None
 
     def hits_of(self, number: int) -> list[Hit]:
         """The faults of an act, one for each time that it is done."""
@@ -186,10 +201,12 @@ def make_procedure_plan(seed: int) -> ProcedurePlan:
     chance = random.Random(f"procedures {seed}")
     name = list(STORIES)[seed % len(STORIES)]
     acts = tuple(_broken_off(chance, each) for each in STORIES[name].acts)
+    if chance.random() < 0.25:
+        acts = tuple(part for each in acts for part in _by_steps(each))
     hits: list[Hit] = []
     for number, act in enumerate(acts):
         if isinstance(act, Doing):
-            hits += [_hit(chance, number, act) for _ in range(chance.choice([0, 1, 1, 2]))]
+            hits += [_hit(chance, number, act) for _ in range(chance.choice([0, 1, 1, 2, 2]))]
     return ProcedurePlan(
         seed=seed,
         name=name,
@@ -209,6 +226,15 @@ def _broken_off(chance: random.Random, act: Act | Doing) -> Act | Doing:
     return replace(act, only=tuple(act.steps[: chance.randint(1, most)]))
 
 
+def _by_steps(act: Act | Doing) -> Iterator[Act | Doing]:
+    """Yield its steps, each in a process of its own, as Airflow's tasks are."""
+    if isinstance(act, str) or act.verb != "run":
+        yield act
+        return
+    for step in act.steps:
+        yield replace(act, only=(step,))
+
+
 def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
     every = chance.random() < 0.25
     at = 1 + int(chance.expovariate(1 / 5))
@@ -223,4 +249,5 @@ def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
         every=every or doing.verb == "rehearse",
         side=chance.choice(["east", "west", "both"]),
         seconds=round(chance.uniform(0.2, 2.5), 1) if lasts else 0.0,
+        contrary=chance.random() < 0.5,
     )
