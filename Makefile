@@ -100,8 +100,8 @@ test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step 
 test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
 	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
 
-chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
-	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
+chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those
+	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)$(if $(ONLY), --only $(ONLY))
 
 model: install ## every state of the protocol and of procedures that meet, and what is found when a rule is broken: writes benchmarks/MODEL.md
 	PYTHONPATH=tests $(BIN)/python -m model --page

@@ -59,6 +59,7 @@ TOGETHER = {
         "on_airflow/test_heartbeat_trigger.py",  # what needs no Airflow
         "cli/test_failback.py",
         "cli/test_heartbeat.py",
+        "chaos/test_procedures.py",
         "runbooks/test_meetings.py",
         "pairs/test_cells.py",
         "client/test_client.py",

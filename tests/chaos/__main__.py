@@ -6,15 +6,40 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from chaos.clusters import start_clusters
-from chaos.plan import Plan, make_plan
-from chaos.results import write
+from chaos.plan import make_plan
+from chaos.procedures import run_procedure
+from chaos.results import write, write_procedures
 from chaos.run import Report, run_seed
+from chaos.stories import make_procedure_plan
+from support.sides import own_sides
+
+
+class What(StrEnum):
+    """What is run: windows, or procedures."""
+
+    WINDOWS = "windows"
+    PROCEDURES = "procedures"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How seeds are run: on which clusters, by which plan, and how what became of them is written down."""
+
+    start: Callable[[Path], AbstractContextManager[Any]]
+    plan: Callable[[int], Any]
+    run: Callable[[Any, Any, Path, Callable[[str], None]], Report]
+    write: Callable[[Path, Any], None]
 
 
 def main(
@@ -22,24 +47,28 @@ def main(
     minutes: Annotated[float, typer.Option(help="No further seed is begun after so many minutes.")] = 1.0,
     last: Annotated[int | None, typer.Option(help="The last seed.")] = None,
     seconds: Annotated[float, typer.Option(help="How long faults happen in each seed.")] = 20.0,
+    only: Annotated[What, typer.Option(help="What is run among faults.")] = What.WINDOWS,
     results: Annotated[Path | None, typer.Option(help="A Markdown file for what became of each seed.")] = None,
 ) -> None:
     """Run seeds one after the other on the same clusters; new ones after a seed that failed."""
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
     until = time.monotonic() + minutes * 60
-    ran: list[tuple[Plan, Report]] = []
+    ran: list[tuple[Any, Report]] = []
+    runs = Runs(start_clusters, partial(make_plan, seconds=seconds), run_seed, write)
+    if only is What.PROCEDURES:
+        runs = Runs(own_sides, make_procedure_plan, run_procedure, write_procedures)
     number = seed
     while number == seed or (time.monotonic() < until and (last is None or number <= last)):
         home = directory / f"clusters-{number}"
         home.mkdir()
-        with start_clusters(home) as clusters:
+        with runs.start(home) as clusters:
             while number == seed or (time.monotonic() < until and (last is None or number <= last)):
-                plan = make_plan(number, seconds)
+                plan = runs.plan(number)
                 print(plan, flush=True)
-                report = run_seed(plan, clusters, directory / f"seed-{number}", _tell)
+                report = runs.run(plan, clusters, directory / f"seed-{number}", _tell)
                 ran.append((plan, report))
                 if results is not None:
-                    write(results, ran)
+                    runs.write(results, ran)
                 number += 1
                 if report.failures:
                     break

@@ -66,3 +66,21 @@ EXPLAINED: dict[str, Collection[str]] = {
 def unexplained(errors: Collection[str], happened: Collection[str]) -> list[str]:
     """The names of those errors that none of the faults that happened explains."""
     return sorted(name for name in set(errors) if not set(happened) & set(EXPLAINED.get(name, ())))
+
+
+LATE = frozenset({"kill_driver", "second_driver"})  # another one has done it, or a part of it
+NO_SOURCE = frozenset({"refuse", "kill_node", "stop_node", "cut", "lose"})
+
+OF_COMMANDS: dict[str, Collection[str]] = {
+    "SourceGone": NO_SOURCE,
+    "SourceAnswers": {"second_driver"},  # it fails over as before, and the source is back
+    "RehearsalNeedsSource": NO_SOURCE,
+    "SlotFenced": LATE | {"window"},
+    "FlowFrozen": LATE,
+    "FreezeFirst": LATE,  # the other one has undone it
+}
+
+
+def of_commands(error: str) -> Collection[str]:
+    """The faults that explain a final error of a command of that name."""
+    return OF_COMMANDS.get(error, ())

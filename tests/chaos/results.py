@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chaos.plan import FLAGS, Plan
+from chaos.procedures import ProcedureReport
 from chaos.run import Report
+from chaos.stories import Doing, ProcedurePlan
 
 HEAD = """# The chaos test: seeds that ran
 
@@ -60,3 +62,38 @@ def write(file: Path, ran: Sequence[tuple[Plan, Report]]) -> None:
             f"{report.records:,} | {report.seconds:.0f} | {state} |"
         )
     file.write_text(HEAD + "\n".join(lines) + "\n")
+
+
+def write_procedures(file: Path, ran: Sequence[tuple[ProcedurePlan, ProcedureReport]]) -> None:
+    """Write how often each procedure's seeds passed, and which faults they met."""
+    reports = [report for _, report in ran]
+    happened = Counter(fault.kind for report in reports for fault in report.happened)
+    lines = [
+        f"{sum(not each.failures for each in reports)} of {len(ran)} seeds passed: {sum(each.commands for each in reports):,} "
+        f"commands, of which {sum(each.killed for each in reports)} were killed, {sum(happened.values())} faults that happened: "
+        + ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in happened.most_common())
+        + f". {sum(len(each.missed) for each in reports)} more were planned and found nothing to befall.",
+        "",
+        "| procedure | passed | steps with faults | commands (killed) | errors of commands | records |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(plan.name for plan, _ in ran):
+        its = [(plan, report) for plan, report in ran if plan.name == name]
+        steps, errors = Counter[str](), Counter[str]()
+        for plan, report in its:
+            for hit in plan.hits:
+                act = plan.acts[hit.doing]
+                assert isinstance(act, Doing)
+                steps[f"{act.book} {act.steps[hit.step]}"] += 1
+            errors.update(report.errors)
+        commands, killed = (sum(getattr(report, what) for _, report in its) for what in ("commands", "killed"))
+        lines.append(
+            f"| {name} | {sum(not report.failures for _, report in its)} of {len(its)} | {_counts(steps)} | "
+            f"{commands} ({killed}) | {_counts(errors)} | {sum(report.records for _, report in its):,} |"
+        )
+    failed = [str(report) for report in reports if report.failures]
+    file.write_text("\n".join([*lines, *failed]) + "\n")
+
+
+def _counts(found: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))

@@ -56,7 +56,7 @@ class Report:
         try:
             yield
         finally:
-            self.phases[name] = time.monotonic() - begun
+            self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - begun
 
     def __str__(self) -> str:
         errors = ", ".join(f"{name} {count}" for name, count in sorted(self.errors.items())) or "none"

@@ -8,6 +8,7 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(  # no module of tests/: Python 3.11's fork server does not look there
     [
         "airmirror.flows.prepare",
+        *(f"airmirror.runbooks.{name}.shown" for name in ("failover", "failback", "migration", "takeover")),
         "airmirror.slot.attempts",
         "airmirror.windows.window",
         "airmirror.wire.transcode",

@@ -133,15 +133,27 @@ def forward_and_reverse(
     """A flow and its reverse flow, for a new topic on ``east``; the latter replicates nothing of its own accord."""
     topic = topic or create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", partitions)
     group = f"g-{uuid.uuid4().hex[:8]}"
-    lines = {
+    lines = properties((east.bootstrap, west.bootstrap), topic, group, policy) | dict(settings or {})
+    configuration = parse(javaproperties.dumps(lines, timestamp=None), "test")
+    ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
+    forward, reverse = (
+        Opened(configuration, configuration.flow(name), ledger.flow(name)) for name in (FORWARD, REVERSE)
+    )
+    return Both(east, west, topic, select(forward.flow, [topic])[topic], group, forward, reverse)
+
+
+def properties(servers: tuple[str, str], topics: str, groups: str, policy: str = "default") -> dict[str, str]:
+    """The configuration of a flow and its reverse flow between clusters at these addresses."""
+    east, west = servers
+    return {
         "clusters": "east, west",
-        "east.bootstrap.servers": east.bootstrap,
-        "west.bootstrap.servers": west.bootstrap,
+        "east.bootstrap.servers": east,
+        "west.bootstrap.servers": west,
         f"{FORWARD}.enabled": "true",
-        f"{FORWARD}.topics": topic,
+        f"{FORWARD}.topics": topics,
         f"{REVERSE}.enabled": "true",
         f"{REVERSE}.topics": "nothing-of-its-own",
-        "groups": group,
+        "groups": groups,
         "replication.policy.class": POLICIES[policy],
         "failover.quiet.ms": "0",
         "emit.checkpoints.interval.seconds": "0",
@@ -151,13 +163,7 @@ def forward_and_reverse(
         "offset-syncs.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
         "window.slot.bytes": "1",
-    } | dict(settings or {})
-    configuration = parse(javaproperties.dumps(lines, timestamp=None), "test")
-    ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
-    forward, reverse = (
-        Opened(configuration, configuration.flow(name), ledger.flow(name)) for name in (FORWARD, REVERSE)
-    )
-    return Both(east, west, topic, select(forward.flow, [topic])[topic], group, forward, reverse)
+    }
 
 
 def write(cluster: Broker, topic: str, first: int, count: int, partitions: int = 2) -> list[bytes]:

@@ -76,6 +76,11 @@ def _admin(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 100, "log_level": 0})
 
 
+def forget_clients() -> None:
+    """Make new admin clients from now on: those of a node that was killed may wait in vain for its coordinators."""
+    _admin.cache_clear()
+
+
 def create_topic(
     cluster: Cluster, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replicas: int = 1
 ) -> str:
