@@ -141,7 +141,10 @@ class SourceCorrupt(PartitionError):
 
 @dataclass(eq=False)
 class TopicRecreated(PartitionError):
-    """A topic of the same name, but not the one that was replicated until now."""
+    """A topic of the same name, but not the one that was replicated until now.
+
+    Noticed by ``windows.plan`` before a window, by ``slot.attempts`` and ``slot.source`` in it.
+    """
 
     was: str
     now: str
