@@ -96,8 +96,10 @@ def commands_page() -> str:
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for word, found in sorted(getattr(command, "commands", {}).items()):
+    below = sorted(getattr(command, "commands", {}).items())
+    if not below or _rows(command):  # what only has commands does nothing by itself
+        yield name, command
+    for word, found in below:
         yield from _commands(found, f"{name} {word}")
 
 
