@@ -7,8 +7,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -31,7 +31,6 @@ _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
-@dataclass(eq=False)
 class LibraryAltered(AirmirrorError):
     """A session whose library is not the one that was put there."""
 
@@ -45,11 +44,8 @@ class LibraryAltered(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class SparkJobFailed(AirmirrorError):
+class SparkJobFailed(AirmirrorError, transient=True):
     """A Spark job that did not end well; what its slots committed counts, the next window continues from there."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     window: str
