@@ -26,6 +26,7 @@ way out. Facts are named: \\<topic> is the topic. A command in a message runs wi
 same may work later, and Airflow retries the task. *Final*: you must decide or mend something first, and nothing is tried again.
 *Transient or final*: as its cause is. `make docs` writes this page from the code.
 """
+FEW = 4  # errors of a room that has no table of its own
 # What messages make of blanks, and the flow that meets the error.
 BLANKS = {utc(0): "<time>", error_name(Count("code")): "<error> (<code>)", FLOW: "<flow>"}
 COMMANDS = """# Commands
@@ -48,12 +49,14 @@ is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). 
 
 
 def errors_page() -> str:
-    """The text of docs/errors.md: a table for each room."""
+    """The text of docs/errors.md: a table for each room, and one for those that have few."""
     rooms: dict[str, list[type[AirmirrorError]]] = {}
     for error in all_errors():
         if error is not AirmirrorError:
             rooms.setdefault(error.__module__.split(".")[1], []).append(error)
-    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms))])
+    few = [name for name, errors in rooms.items() if len(errors) <= FEW]
+    others = [error for name in few for error in rooms.pop(name)]
+    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms)), _room("other rooms", others)])
 
 
 def _room(name: str, errors: Sequence[type[AirmirrorError]]) -> str:
