@@ -15,12 +15,13 @@ from packaging.requirements import Requirement
 from airmirror.config import load
 from support import ROOT
 
-FILE = re.compile(r"^`([^`\n]+)`:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Of each page: where the service has its files, and the file that sets the variables.
-PAGES = {
-    "mwaa": ("/usr/local/airflow", "startup.sh"),
-    "composer": ("/home/airflow/gcs", "environment"),
-    "astro": ("/usr/local/airflow", ".env"),
+PAGE = (ROOT / "docs" / "managed-airflow.md").read_text()
+FILE = re.compile(r"`([^`\n]+)`:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Of each part of the page: where the service has its files, and the file that sets the variables.
+SERVICES = {
+    "Amazon MWAA": ("/usr/local/airflow", "startup.sh"),
+    "Google Cloud Composer": ("/home/airflow/gcs", "environment"),
+    "Astro": ("/usr/local/airflow", ".env"),
 }
 DAGS = """
 import os, sys
@@ -33,11 +34,17 @@ print("ledger", deployment().ledger.partition(":")[0])
 """
 
 
+def part(title: str) -> str:
+    (text,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return text
+
+
 def files_of(service: str) -> dict[str, str]:
-    return dict(FILE.findall((ROOT / "docs" / f"quickstart-{service}.md").read_text()))
+    """What each of the services gets, and what this one does."""
+    return dict(FILE.findall(part("On each of them") + part(service)))
 
 
-@pytest.mark.parametrize("service", PAGES)
+@pytest.mark.parametrize("service", SERVICES)
 def test_what_a_page_configures_is_sound(service: str, tmp_path: Path) -> None:
     files = files_of(service)
     (properties,) = (text for name, text in files.items() if name.endswith("mirror.properties"))
@@ -45,17 +52,17 @@ def test_what_a_page_configures_is_sound(service: str, tmp_path: Path) -> None:
     found = load(tmp_path / "mirror.properties")
     assert [flow.name for flow in found.enabled] == ["east->west"] and found.notes == ()
     asked = re.findall(r"airmirror-[\w.]+-py3-none-any\.whl(\[[\w,]+\])", "\n".join(files.values()))
-    asked += re.findall(r'"airmirror(\[[\w,]+\])', (ROOT / "docs" / f"quickstart-{service}.md").read_text())
+    asked += re.findall(r'"airmirror(\[[\w,]+\])', part(service))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert asked and all(Requirement(f"airmirror{each}").extras <= extras.keys() for each in asked)
 
 
 @pytest.mark.seconds
 @pytest.mark.parametrize(  # above are the files of each; what Airflow makes of them does not differ
-    "service", ["mwaa", *(pytest.param(name, marks=pytest.mark.long) for name in PAGES if name != "mwaa")]
+    "service", ["mwaa", *(pytest.param(name, marks=pytest.mark.long) for name in SERVICES if name != "mwaa")]
 )
 def test_airflow_makes_the_dags_of_a_page_where_the_service_lays_its_files(service: str, tmp_path: Path) -> None:
-    files, (home, variables) = files_of(service), PAGES[service]
+    files, (home, variables) = files_of(service), SERVICES[service]
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text.replace(home, str(tmp_path)))

@@ -1,8 +1,8 @@
 """Errors: each carries its facts as attributes, says what happened, where, and the way out.
 
 An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first).
-Subclasses are dataclasses whose fields are the facts and whose ``__str__`` is the message. They survive pickling, so
-they can cross from a Spark task to the driver.
+Subclasses are dataclasses, without saying so, whose fields are the facts and whose ``__str__`` is the message. They survive
+pickling, so they can cross from a Spark task to the driver.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 
+@dataclass_transform(eq_default=False)
 @dataclass(eq=False)
 class AirmirrorError(Exception):
-    """The base of all errors that Airmirror raises on purpose."""
+    """The base of all errors that Airmirror raises on purpose: ``class FlowBusy(AirmirrorError, transient=True)``."""
 
     transient: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, transient: bool | None = None) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False)(cls)
+        if transient is not None:
+            cls.transient = transient
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))

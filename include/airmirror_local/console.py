@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -23,7 +22,6 @@ FILES = ("package.json", "package-lock.json", "tsconfig.json", "build.mjs")
 MOST_OUTPUT = 2_000  # characters
 
 
-@dataclass(eq=False)
 class NodeMissing(AirmirrorError):
     """The wheel with Node is not installed."""
 
@@ -34,7 +32,6 @@ class NodeMissing(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class ConsoleNotBuilt(AirmirrorError):
     """A step of the build has failed; ``output`` is the beginning of what it said."""
 

@@ -13,7 +13,6 @@ import importlib.util
 import os
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -24,7 +23,6 @@ KAFKA_VERSION = os.environ.get("KAFKA_VERSION", "4.2.0")
 MODULES = Path(__file__).with_name("kafka.ivy.xml")
 
 
-@dataclass(eq=False)
 class JarsNotResolved(AirmirrorError):
     """Ivy could not download Kafka; ``output`` is the end of what it said."""
 
@@ -39,7 +37,6 @@ class JarsNotResolved(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class JarsDiffer(AirmirrorError):
     """What Ivy has downloaded is not what was released; ``jars``: those that differ, lack, or are too many."""
 

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -25,7 +24,6 @@ PLACES = (
 )
 
 
-@dataclass(eq=False)
 class JavaNotFound(AirmirrorError):
     """No Java of a version that serves; ``found`` lists the ones that were looked at, as ``path (version)``."""
 

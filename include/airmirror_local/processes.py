@@ -25,7 +25,6 @@ PAUSED_SECONDS = 10  # how long it may take to stop every thread of what is paus
 GUARD = 'read -r released || kill -s KILL -- "-$0"'
 
 
-@dataclass(eq=False)
 class ProcessFailed(AirmirrorError):
     """A process that ended, or did not become ready in time; ``tail`` is the end of its log."""
 

@@ -27,7 +27,6 @@ THE_PRESENT = 0  # librdkafka's timestamp for it
 LOG_LEVEL = 4  # warnings: librdkafka tells on standard error what it purges when it ends
 
 
-@dataclass(eq=False)
 class RecordsNotProduced(AirmirrorError):
     """Records that a cluster did not take."""
 

@@ -13,22 +13,8 @@ from chaos.stories import Doing, ProcedurePlan
 
 HEAD = """# The chaos test: seeds that ran
 
-`make chaos SEED=1 MINUTES=40` (`PYTHONPATH=tests .venv/bin/python -m chaos --help` has more). A seed is a plan: a flow's
-direction and settings, and faults with their times, printed before it runs. Idempotent, transactional and plain producers
-write numbered records, windows run one after the other, the faults happen; then everything is healed, windows run until
-nothing is left, and it is checked that **every record is on both sides exactly once, equal, in order** (read by an
-independent client), that every number a producer got acknowledged is on the target, in order; that mappings cover every
-source offset up to the log's end and lie where they say, record by record; that progress and verified offsets are there;
-and that a ledger rebuilt from Kafka is equal. Every error a window ended with must be one that passes by itself (save that
-access was denied, another window took over, a topic was deleted), and one that a fault of its seed explains.
-
-Seeds from 101 on know more: `mm2-offsets` deleted, the ledger rebuilt or restored beside windows, one remote topic without
-replicas in sync or without a leader, answers without the records that are there (tiered storage whose store is slow), clocks
-ten minutes apart, large transactions that are aborted at the log's end, a beginning that MirrorMaker 2 has left without its
-progress, and a target that knows the first protocol of transactions only.
-
-Slots are processes that may be killed or stopped like everything else, in every fifth seed Spark tasks over Spark Connect.
-The Airflow task that is killed has tests of its own (`tests/on_airflow/test_faults.py`).
+What a seed is, and what is checked after it: [docs/chaos.md](../docs/chaos.md). `PYTHONPATH=tests .venv/bin/python -m chaos
+--seed 101 --last 200 --seconds 6 --minutes 600 --results benchmarks/CHAOS.md` writes this page.
 
 """
 

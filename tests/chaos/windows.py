@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import ClassVar
 
 import psutil
 
@@ -34,11 +33,8 @@ CLOCK = "clock"
 VERIFY_MS = 1_000  # between two judgements of a window that follows
 
 
-@dataclass(eq=False)
-class SlotsDied(AirmirrorError):
+class SlotsDied(AirmirrorError, transient=True):
     """What SparkJobFailed is to Spark: a slot died as often as it may."""
-
-    transient: ClassVar[bool] = True
 
     window: str
 

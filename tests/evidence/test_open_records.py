@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from airmirror.evidence import comparing
 from airmirror.evidence.asking import ComparisonRequest
-from airmirror.evidence.comparing import compare_logs
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.joining import Work
 from airmirror.evidence.mapped import Mapped
@@ -22,7 +21,7 @@ from airmirror.evidence.parts import Bounds, Part
 from airmirror.evidence.positions import _outcome
 from airmirror.evidence.rows import row_of
 from airmirror.partitions import TopicPartition
-from evidence.test_comparing import MemoryLog, Written, numbered, told
+from evidence.test_comparing import MemoryLog, Written, compare_logs, numbered, told
 from support.examples import examples
 
 
@@ -35,7 +34,7 @@ def marks(found: list[int]) -> np.ndarray:  # type: ignore[type-arg]
 
 
 def compared(source: MemoryLog, target: MemoryLog, most_open: int) -> Findings:
-    found = compare_logs(source, target, most_open)  # type: ignore[arg-type]
+    found = compare_logs(source, target, most_open)
     assert max(len(found.missing.marked), len(found.extra.marked)) <= most_open
     return found
 

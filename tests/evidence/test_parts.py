@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from airmirror.evidence.asking import BadSample, sample_of
 from airmirror.evidence.borders import SampleSize, cut, place, sampled
 from airmirror.evidence.compared_report import verdict
-from airmirror.evidence.comparing import compare_logs, compare_ranges
+from airmirror.evidence.comparing import compare_ranges
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.parts import Bounds, Part
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.evidence.settling import settled, told_apart
 from airmirror.partitions import TopicPartition
-from evidence.test_comparing import MemoryLog, Written, numbered, told
+from evidence.test_comparing import MemoryLog, Written, compare_logs, numbered, told
 from support.examples import examples
 
 KEY = TopicPartition("orders", 0)
@@ -61,7 +61,7 @@ def in_parts(source: MemoryLog, target: MemoryLog, size: int) -> tuple[Findings,
 def assert_as_one(source: MemoryLog, target: MemoryLog, size: int) -> list[int]:
     """The same is found, whether in parts or not; how many parts were compared in each round."""
     found, rounds = in_parts(source, target, size)
-    one = compare_logs(source, target)  # type: ignore[arg-type]
+    one = compare_logs(source, target)
     assert told(found) == told(one)
     assert found.differences == one.differences and found.ranges == one.ranges
     assert (found.first_pair, found.last_pair) == (one.first_pair, one.last_pair)

@@ -75,7 +75,7 @@ class Process(NamedTuple):
     leases: tuple[bool, ...] = (False, False)
     ids: tuple[bool, ...] = (False, False)
     seen: tuple = ()  # type: ignore[type-arg]
-    behind: bool = False  # when it frozen topics, something of them was not on the target
+    behind: bool = False  # when it froze topics, something of them was not on the target
 
 
 Records = tuple[tuple[str, int, int], ...]  # who owns what: topic, owner, scope

@@ -40,7 +40,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Lease:
+class Shown:
     """What a test shows: its row, and the versions that it ran on, from the parameters in the test's name."""
 
     table: str
@@ -48,17 +48,17 @@ class Lease:
     column: Callable[[str], str]
 
 
-def _of_brokers(what: str) -> Lease:
-    return Lease("Kafka", lambda _: what, lambda version: version or KAFKA_VERSION)
+def _of_brokers(what: str) -> Shown:
+    return Shown("Kafka", lambda _: what, lambda version: version or KAFKA_VERSION)
 
 
-def _of_this_airflow(what: str) -> Lease:
+def _of_this_airflow(what: str) -> Shown:
     python = ".".join(platform.python_version_tuple()[:2])
-    return Lease("Airflow", lambda _: f"Python {python}: {what}", lambda _: version("apache-airflow"))
+    return Shown("Airflow", lambda _: f"Python {python}: {what}", lambda _: version("apache-airflow"))
 
 
-def _of_this_spark(what: str) -> Lease:
-    return Lease("Spark", lambda where: f"{what}: {where}", lambda _: version("pyspark"))
+def _of_this_spark(what: str) -> Shown:
+    return Shown("Spark", lambda where: f"{what}: {where}", lambda _: version("pyspark"))
 
 
 def _of_another_spark(case: str) -> str:
@@ -72,7 +72,7 @@ def _beside_another_airflow(case: str) -> str:
     return f"Python {python}, confluent-kafka {confluent_kafka}, pandas {pandas}: DAGs, the gate and the client do their work"
 
 
-LEASES = {
+SHOWN = {
     "test_a_window_on_an_old_kafka": _of_brokers("a window, whose slot is killed in its transaction"),
     "test_tls_on_an_old_kafka": _of_brokers("TLS, the client with a certificate"),
     "test_a_take_over_on_an_old_kafka": _of_brokers("a take-over, three times there and back, of made copies"),
@@ -84,10 +84,10 @@ LEASES = {
     "test_a_source_topic_created_again_in_mid_window_on_an_old_kafka": _of_brokers(
         "a source topic that is created again in mid-window"
     ),
-    "test_the_faults_on_an_older_kafka": Lease(
+    "test_the_faults_on_an_older_kafka": Shown(
         "Kafka", lambda _: "the faults of [faults.md](faults.md): seven files of tests", lambda _: "3.9.1"
     ),
-    "test_it_installs_beside_every_airflow_that_it_runs_on": Lease(
+    "test_it_installs_beside_every_airflow_that_it_runs_on": Shown(
         "Airflow",
         lambda case: "Python {1}: `airmirror[{2}]` installs".format(*case.split("-")),
         lambda case: case.split("-")[0],
@@ -107,10 +107,10 @@ def outcomes(junit: Path, day: str) -> Iterator[Tried]:
     """Yield what a run of pytest has tried; a test that was skipped has tried nothing."""
     for case in ElementTree.parse(junit).iter("testcase"):
         name, _, ids = case.get("name", "").removesuffix("]").partition("[")
-        if name in LEASES and case.find("skipped") is None:
-            lease = LEASES[name]
+        if name in SHOWN and case.find("skipped") is None:
+            shown = SHOWN[name]
             failed = case.find("failure") is not None or case.find("error") is not None
-            yield Tried(lease.table, lease.row(ids), lease.column(ids), FAILED if failed else PASSED, day)
+            yield Tried(shown.table, shown.row(ids), shown.column(ids), FAILED if failed else PASSED, day)
 
 
 def merged(known: list[Tried], new: list[Tried]) -> list[Tried]:

@@ -27,15 +27,15 @@ way out. Facts are named: \\<topic> is the topic. A command in a message runs wi
 same may work later, and Airflow retries the task. *Final*: you must decide or mend something first, and nothing is tried again.
 *Transient or final*: as its cause is. `make docs` writes this page from the code.
 """
+FEW = 4  # errors of a room that has no table of its own
 # What messages make of blanks, and the flow that meets the error.
 BLANKS = {utc(0): "<time>", error_name(Count("code")): "<error> (<code>)", FLOW: "<flow>"}
 COMMANDS = """# Commands
 
-What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code. Options that many
+What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code. Options that several
 commands have:
 """
-HEAD = ("| option | meaning |", "|---|---|")
-MANY = 5  # commands that have an option; it is shown once
+MANY = 3  # commands that have an option; it is shown once
 TUNING = """# Tuning
 
 The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to set instead, and what it costs. A file that sets
@@ -50,12 +50,14 @@ is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). 
 
 
 def errors_page() -> str:
-    """The text of docs/errors.md: a table for each room."""
+    """The text of docs/errors.md: a table for each room, and one for those that have few."""
     rooms: dict[str, list[type[AirmirrorError]]] = {}
     for error in all_errors():
         if error is not AirmirrorError:
             rooms.setdefault(error.__module__.split(".")[1], []).append(error)
-    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms))])
+    few = [name for name, errors in rooms.items() if len(errors) <= FEW]
+    others = [error for name in few for error in rooms.pop(name)]
+    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms)), _room("other rooms", others)])
 
 
 def _room(name: str, errors: Sequence[type[AirmirrorError]]) -> str:
@@ -76,8 +78,13 @@ def _error(error: type[AirmirrorError]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return the text as a cell of a table: one line, in which nothing but code between backticks is markup."""
-    parts = re.split(r"(`+[^`]+`+)", " ".join(text.split()).replace("|", r"\|"))
+    """Return the text as a cell of a table."""
+    return _escaped(text.replace("|", r"\|"))
+
+
+def _escaped(text: str) -> str:
+    """Return the text as one line, in which nothing but code between backticks is markup."""
+    parts = re.split(r"(`+[^`]+`+)", " ".join(text.split()))
     for at, part in enumerate(parts):
         unquoted = re.sub(r"'(<(?!flow>)[a-z ]+>)'", r"\1", part)  # the name of a flow needs them in a shell
         parts[at] = unquoted if at % 2 else re.sub(r"([<*])", r"\\\1", part)
@@ -85,51 +92,51 @@ def _cell(text: str) -> str:
 
 
 def commands_page() -> str:
-    """The text of docs/cli.md; an option that many commands have is told once."""
+    """The text of docs/cli.md; an option that several commands have is shown once."""
     commands = list(_commands(typer.main.get_command(app), "airmirror"))
     counts = Counter(row for _, command in commands for row in _rows(command).values())
     shared = {row for row, count in counts.items() if count >= MANY}
-    return "\n".join([COMMANDS, *HEAD, *sorted(shared), "", *(_command(name, each, shared) for name, each in commands)])
+    return "\n".join([COMMANDS, *sorted(shared), "", *(_command(name, each, shared) for name, each in commands)])
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for word, found in sorted(getattr(command, "commands", {}).items()):
+    below = sorted(getattr(command, "commands", {}).items())
+    if not below or _rows(command):  # what only has commands does nothing by itself
+        yield name, command
+    for word, found in below:
         yield from _commands(found, f"{name} {word}")
 
 
 def _command(name: str, command: Any, shared: Set[str]) -> str:
-    lines = [f"## {name}", "", " ".join((command.help or "").split()), ""]
-    if any(each.param_type_name == "argument" for each in command.params):
-        context = command.make_context(name, [], resilient_parsing=True)
-        lines += [f"    {' '.join([name, *command.collect_usage_pieces(context)])}", ""]
+    """A command's help, its own options, and the names of those that are shown above."""
     rows = _rows(command)
-    lines += [*HEAD, *own, ""] if (own := [row for row in rows.values() if row not in shared]) else []
+    lines = [row for row in rows.values() if row not in shared]
     if common := [f"`{option}`" for option, row in rows.items() if row in shared]:
-        lines += [f"{'Also' if own else 'Options:'} {', '.join(common)}: [above](#commands).", ""]
-    return "\n".join(lines)
+        lines.append(f"- [As above](#commands): {', '.join(common)}.")
+    return "\n".join([f"## {name}", "", _help(command), "", *lines, *([""] if lines else [])])
+
+
+def _help(command: Any) -> str:
+    return " ".join((command.help or "").split()).replace("<", r"\<")
 
 
 def _rows(command: Any) -> dict[str, str]:
-    """Return a row of a table for each option and argument of a command, by its first name."""
+    """Return a line for each option and argument of a command, by its first name."""
     hidden = ("help", "install_completion", "show_completion")
     return {each.opts[0]: _parameter(each) for each in command.params if each.name not in hidden}
 
 
 def _parameter(parameter: Any) -> str:
-    names = (
-        ", ".join(f"`{name}`" for name in parameter.opts)
-        if parameter.param_type_name == "option"
-        else f"`{parameter.name}`"
-    )
-    told = " ".join((getattr(parameter, "help", None) or "").split())
+    is_option = parameter.param_type_name == "option"
+    names = ", ".join(f"`{name}`" for name in parameter.opts) if is_option else f"`{parameter.name}` (argument)"
+    meaning = " ".join((getattr(parameter, "help", None) or "").split())
     if parameter.required:
-        told += " Required."
+        meaning += " Required."
     if isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool):
-        told += f" {parameter.default} by default."
+        meaning += f" {parameter.default:g} by default."
     if parameter.envvar:
-        told += f" In the environment: `{parameter.envvar}`."
-    return f"| {names} | {_cell(told)} |"
+        meaning += f" In the environment: `{parameter.envvar}`."
+    return f"- {names}: {_escaped(meaning)}"
 
 
 def tuning_page() -> str:

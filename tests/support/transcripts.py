@@ -1,11 +1,17 @@
-"""``make transcripts``: the outputs that docs/disaster-recovery.md shows, of commands carried out on two small clusters."""
+"""``make transcripts``: the outputs that pages show, of commands carried out on two small clusters: a disaster, a migration, a
+take-over from the real MirrorMaker 2.
+
+A page's block after ``<!-- transcript: NAME -->`` is written anew.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
+import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +21,12 @@ from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.mirrormaker import start_mirrormaker
 from support import ROOT
 from support.groups import commit
+from support.mirrormaker import await_records
 from support.topics import Record, create_topic, produce
 
-PAGE = ROOT / "docs" / "disaster-recovery.md"
 NAMES = {"east": "east-kafka:9092", "west": "west-kafka:9092"}
 PROPERTIES = """clusters = east, west
 east.bootstrap.servers = {east}
@@ -33,7 +40,19 @@ offset.storage.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 """
+MOVE = """replication.policy.class = IdentityReplicationPolicy
+east->west.move.shop.topics = orders, payments
+east->west.move.reverse = true
+east->west.move.quiet.ms = 1000
+"""
+MIRRORMAKER = """west->east.emit.heartbeats.enabled = false
+emit.heartbeats.enabled = false
+west.offset.flush.interval.ms = 500
+config.storage.replication.factor = 1
+status.storage.replication.factor = 1
+"""
 WHY = ("--by", "ada", "--yes", "--reason")
+Story = Callable[["Commands", Broker, Broker], dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -45,21 +64,32 @@ class Commands:
 
     def __call__(self, *words: str, exits: int = 0) -> str:
         """What a command says, under its own line. Raises AssertionError where it ends with another status."""
-        options = ("--flow", "east->west", "--config", str(self.directory / "mirror.properties"))
+        options = ("--flow", "east->west", "--config", str(self.configuration))
         ledger = ("--ledger", f"sqlite:///{self.directory / 'ledger.db'}")
         done = CliRunner().invoke(app, [*words, *options, *ledger])
         assert done.exit_code == exits, done.output
         said = f"$ {shlex.join(['airmirror', *words, '--flow', 'east->west'])}\n{done.output.strip()}"
         for found, shown in self.hidden.items():
             said = said.replace(found, shown)
-        return re.sub(r"\$ airmirror .*?(?=\n)", lambda line: line[0].replace(f"{self.directory}/", ""), said)
+        return said
+
+    @property
+    def configuration(self) -> Path:
+        return self.directory / "mirror.properties"
+
+    def configure(self, more: str = "") -> None:
+        """Write the configuration, with further lines."""
+        east, west, *_ = self.hidden
+        self.configuration.write_text(PROPERTIES.format(east=east, west=west) + more)
+
+    def place(self, name: str) -> str:
+        """Where a command is to write; it is shown as the name alone."""
+        return str(self.directory / name)
 
 
-def transcripts(directory: Path, east: Broker, west: Broker) -> dict[str, str]:
-    """Carry a disaster out, from the rehearsal to the failback; what each command said, by the transcript's name."""
-    hidden = {east.bootstrap: NAMES["east"], west.bootstrap: NAMES["west"], f"{directory}/": ""}
-    command = Commands(directory, hidden)
-    (directory / "mirror.properties").write_text(PROPERTIES.format(east=east.bootstrap, west=west.bootstrap))
+def disaster(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
+    """A source is killed, failed over, and failed back to; what each command said, by the transcript's name."""
+    command.configure()
     create_topic(east, "orders", partitions=3)
     create_topic(east, "payments")
     for number in range(3):
@@ -67,26 +97,80 @@ def transcripts(directory: Path, east: Broker, west: Broker) -> dict[str, str]:
     _write(east, "payments", 0, 250)
     commit(east, "billing", {("orders", 0): 400, ("orders", 1): 437, ("orders", 2): 460})
     commit(east, "audit", {("payments", 0): 250})
-    command("failover", "run", "--way", "planned", *WHY, "a drill", "--write", str(directory / "drill"))
+    command("failover", "run", "--way", "planned", *WHY, "a drill", "--write", command.place("drill"))
     command("failover", "undo", *WHY, "the drill is over")
     command("run-window", "--local")  # after which the ledger knows where groups stand
     _write(east, "payments", 0, 12)
-    found = {"rehearsal": command("failover", "rehearse", "--write", str(directory / "rehearsal"))}
     east.kill()
-    found["plan"] = command("failover", "plan", exits=1)
-    place = str(directory / "failover")
+    found = {"plan": command("failover", "plan", exits=1)}
+    place = command.place("failover")
     found["failover"] = command("failover", "run", "--way", "disaster", *WHY, "east burns, INC-7", "--write", place)
     for number in range(3):
         _write(west, "east.orders", number, 12 + 2 * number)
     commit(west, "billing", {("east.orders", number): 400 + 37 * number + 12 for number in range(3)})
     east.restart()
     found["failback-plan"] = command("failback", "plan", exits=1)
-    found["rescue"] = command("failback", "run", "--step", "rescue", *WHY, "INC-7")
+    command("failback", "run", "--step", "rescue", *WHY, "INC-7")
     command("failback", "run", "--step", "return", *WHY, "east is back")
-    found["failback-undo"] = command("failback", "undo", *WHY, "not today")
-    place = str(directory / "failback")
+    command("failback", "undo", *WHY, "not today")
+    place = command.place("failback")
     found["failback"] = command("failback", "run", *WHY, "east is back, INC-7", "--write", place)
     return found
+
+
+def move(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
+    """A move group is cut over, consumers first."""
+    command.configure(MOVE)
+    for topic in ("orders", "payments"):
+        create_topic(east, topic, partitions=2)
+        for number in range(2):
+            _write(east, topic, number, 400 + 37 * number)
+    commit(east, "billing", {("orders", 0): 400, ("orders", 1): 420})
+    command("run-window", "--local")
+    run = ("migration", "run", "--move", "shop", "--wait", "5", "--write", command.place("shop"), *WHY, "moving day")
+    consumers = (word for step in ("mirror", "check_groups", "cut_over_consumers") for word in ("--step", step))
+    producers = ("--step", "reverse", "--step", "cut_over_producers")
+    return {"migration": "\n\n".join((command(*run, *consumers), command(*run, *producers)))}
+
+
+def takeover(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
+    """MirrorMaker 2 is taken over from, and handed back to."""
+    command.configure(MIRRORMAKER)
+    create_topic(east, "orders", partitions=2)
+    for number in range(2):
+        _write(east, "orders", number, 9_540)
+    process = start_mirrormaker(command.configuration, command.directory)
+    try:
+        await_records(west, "east.orders", 2 * 9_540, process)
+        process.stop()
+        found = {"takeover": command("takeover", "run", *WHY, "it goes", "--write", command.place("takeover"))}
+        for number in range(2):
+            _write(east, "orders", number, 100)
+        command("run-window", "--local")
+        found["handback"] = command("handback", "plan")
+        for number in range(2):
+            _write(east, "orders", number, 100)
+        process = start_mirrormaker(command.configuration, command.directory)
+        found["check"] = command("handback", "plan", "--check")
+    finally:
+        process.kill()
+    return found
+
+
+PAGES: dict[str, Story] = {"disaster-recovery.md": disaster, "migration.md": move, "take-over.md": takeover}
+
+
+def told(story: Story) -> dict[str, str]:
+    """Carry a story out on two clusters of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        started: list[Broker] = []
+        try:
+            started += [start_broker(Path(place), name, {"group.initial.rebalance.delay.ms": "0"}) for name in NAMES]
+            hidden = {each.bootstrap: name for each, name in zip(started, NAMES.values(), strict=True)}
+            return story(Commands(Path(place), hidden | {f"{place}/": "", "at 127.0.0.1,": "at mirror-1,"}), *started)
+        finally:
+            for broker in started:
+                broker.kill()
 
 
 def _write(cluster: Broker, topic: str, partition: int, count: int) -> None:
@@ -102,17 +186,8 @@ def written(page: str, found: dict[str, str]) -> str:
     return re.sub(r"<!-- transcript: ([a-z-]+) -->\n```\n.*?\n```\n", block, page, flags=re.DOTALL)
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        started: list[Broker] = []
-        try:
-            started += [start_broker(Path(place), name, {"group.initial.rebalance.delay.ms": "0"}) for name in NAMES]
-            found = transcripts(Path(place), *started)
-        finally:
-            for broker in started:
-                broker.kill()
-    PAGE.write_text(written(PAGE.read_text(), found))
-
-
 if __name__ == "__main__":
-    main()
+    for name, story in PAGES.items():
+        if name in (sys.argv[1:] or PAGES):
+            page = ROOT / "docs" / name
+            page.write_text(written(page.read_text(), told(story)))

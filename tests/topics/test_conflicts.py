@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.config import Configuration, ConfigurationError, parse
+from airmirror.config import Configuration, parse
 from airmirror.topics.conflicts import loop, other_writers, refusals
-from airmirror.topics.names import check, select
+from airmirror.topics.names import select
 from airmirror.topics.sync import look
 from airmirror_local.brokers import Broker
 from support.topics import create_topic
@@ -108,21 +108,6 @@ def test_two_others_at_once() -> None:
     config = parse(lines + "".join(f"{source}->c.enabled = true\n" for source in "abd"), "f")
     assert "'b->c'" in refused(config, "a->c", {"b": ["orders"], "d": []}, "orders")["orders"]
     assert "'d->c'" in refused(config, "a->c", {"b": [], "d": ["orders"]}, "orders")["orders"]
-
-
-def test_groups_of_an_aggregate_follow_one_source_that_is_named() -> None:
-    lines = f"{IDENTITY}a->c.aggregate = true\nb->c.aggregate = true\n"
-    undecided = configuration("a->c", "b->c", lines=f"{lines}sync.group.offsets.enabled = true\n")
-    with pytest.raises(ConfigurationError, match=r"aggregate\.groups\.from") as caught:
-        check(undecided)
-    assert "other sources' records" in str(caught.value)
-    named = configuration("a->c", "b->c", lines=f"{lines}sync.group.offsets.enabled=true\naggregate.groups.from = b\n")
-    check(named)
-    assert [flow.translates_groups for flow in named.enabled] == [False, True]
-    assert not any(flow.translates_groups for flow in configuration("a->c", "b->c", lines=lines).enabled)
-    assert configuration("a->b").flow("a->b").translates_groups
-    with pytest.raises(ConfigurationError, match="there is no cluster 'x'"):
-        check(configuration("a->c", lines="aggregate.groups.from = x\n"))
 
 
 def test_on_real_clusters_and_with_a_source_that_is_down(east: Broker, west: Broker) -> None:

@@ -92,4 +92,4 @@ def test_a_record_keeps_when_the_topic_was_taken_from_the_source() -> None:
         Owners.of([frozen]), Change.BEGIN, ["orders"], later, scope=OrderScope.FLOW, remote={"orders": "east.orders"}
     )
     assert (begun.frozen_ms, begun.time_ms, begun.window, begun.by, frozen.reason) == (7, 9, "v", "bob", "why")
-    assert frozen.frozen_offset == begun.frozen_offset == 5, "of the lease that frozen it"
+    assert frozen.frozen_offset == begun.frozen_offset == 5, "of the lease that froze it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
@@ -26,7 +25,6 @@ EXTRAS = {
 """The extra that has a module, for those which a command imports when it needs them and `cli` has not."""
 
 
-@dataclass(eq=False)
 class NotInstalled(AirmirrorError):
     """A command needs a module of an extra that was not installed."""
 

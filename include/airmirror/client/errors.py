@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from airmirror.errors import AirmirrorError
 
 
-@dataclass(eq=False)
-class ClusterNotAnswering(AirmirrorError):
+class ClusterNotAnswering(AirmirrorError, transient=True):
     """No broker answered in time, or the cluster refuses to."""
-
-    transient: ClassVar[bool] = True
 
     bootstrap: str
     reason: str
@@ -21,7 +15,6 @@ class ClusterNotAnswering(AirmirrorError):
         return f"the cluster at {self.bootstrap} does not answer: {self.reason}; are its brokers up, and is the log-in right?"
 
 
-@dataclass(eq=False)
 class NoCheckpoints(AirmirrorError):
     """A cluster without the checkpoints of another one. ``there``: the checkpoint topics that it has."""
 
@@ -37,11 +30,8 @@ class NoCheckpoints(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class CheckpointsNotRead(AirmirrorError):
+class CheckpointsNotRead(AirmirrorError, transient=True):
     """A checkpoint topic that could not be read to its end in time."""
-
-    transient: ClassVar[bool] = True
 
     bootstrap: str
     topic: str

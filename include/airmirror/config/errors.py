@@ -23,7 +23,6 @@ class Problem:
         return f"{where}{subject}{self.message}{hint}"
 
 
-@dataclass(eq=False)
 class ConfigurationError(AirmirrorError):
     """Everything that is wrong with one configuration file, in the order of its lines."""
 
@@ -37,7 +36,6 @@ class ConfigurationError(AirmirrorError):
         return f"{self.path}: {len(self.problems)} problems{lines}"
 
 
-@dataclass(eq=False)
 class UnknownFlow(AirmirrorError):
     """A flow that the configuration does not name."""
 
@@ -50,7 +48,6 @@ class UnknownFlow(AirmirrorError):
         return f"{self.path}: no flow {self.flow!r}; the flows it names: {known}"
 
 
-@dataclass(eq=False)
 class UnknownComparison(AirmirrorError):
     """A comparison that the configuration does not name, or that something is wrong with."""
 
@@ -63,7 +60,6 @@ class UnknownComparison(AirmirrorError):
         return f"{self.path}: no comparison {self.name!r} that can run (compare.{self.name}.…); those that can: {known}"
 
 
-@dataclass(eq=False)
 class FlowNotNamed(AirmirrorError):
     """No flow was named, and the configuration does not enable exactly one."""
 
@@ -76,7 +72,6 @@ class FlowNotNamed(AirmirrorError):
         return f"{self.path}: say which flow, with --flow: {', '.join(map(repr, self.enabled))} are enabled"
 
 
-@dataclass(eq=False)
 class ConnectionNeeded(AirmirrorError):
     """A cluster whose settings are in an Airflow connection, where no Airflow is set up to read it from."""
 
@@ -92,7 +87,6 @@ class ConnectionNeeded(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class FlowNotEnabled(AirmirrorError):
     """A flow that the configuration names but does not enable."""
 

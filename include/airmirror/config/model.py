@@ -112,14 +112,6 @@ class Flow:
         """Return whether other flows may write the same remote topics: declared with ``aggregate``."""
         return self.settings.aggregate
 
-    @property
-    def translates_groups(self) -> bool:
-        """Return whether checkpoints and group offsets are written: in an aggregate only for the source that is named.
-
-        A position in an aggregate says of one source's records which were read, and nothing of the others'.
-        """
-        return not self.is_aggregate or self.settings.aggregate_groups_from == self.source.alias
-
 
 @dataclass(frozen=True)
 class Comparison:

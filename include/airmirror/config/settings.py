@@ -19,7 +19,6 @@ class Settings:
 
     admin_timeout_ms: int
     aggregate: bool
-    aggregate_groups_from: str
     audit_schedule: str
     backfill_into_suffix: str | None
     checkpoints_topic_replication_factor: int

@@ -10,7 +10,6 @@ from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.parts import View
 
 
-@dataclass(eq=False)
 class NothingToCompare(AirmirrorError):
     """No topic of the source matches."""
 
@@ -23,7 +22,6 @@ class NothingToCompare(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class BadRename(AirmirrorError):
     """A template for the target's topics without a place for the source's name."""
 
@@ -36,7 +34,6 @@ class BadRename(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class BadSample(AirmirrorError):
     """A sample that is neither a share nor a number of ranges."""
 
@@ -49,7 +46,6 @@ class BadSample(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class EmptyTimeRange(AirmirrorError):
     """A range of time without a moment in it."""
 

@@ -18,7 +18,7 @@ from airmirror.evidence.logs import Log, LogReader, Region, marks_of
 from airmirror.evidence.mapped import Mapped
 from airmirror.evidence.marked import Marked
 from airmirror.evidence.open_records import MOST_OPEN, Open
-from airmirror.evidence.settling import bounded, settled, told_apart
+from airmirror.evidence.settling import bounded
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.records import Array, first_difference
 
@@ -52,14 +52,9 @@ FAR = 4_000_000  # records of one side that are searched for a record of the oth
 PARTS = ("key", "value", "headers", "timestamp")
 
 
-def compare_logs(source: Log, target: Log, most_open: int = MOST_OPEN) -> Findings:
-    """Every record of two logs of one partition. Raises what reading them raises."""
-    found = told_apart(compare_ranges(source, target, most_open), source, target)
-    return settled(found, source.log_start, target.log_start)
-
-
 def compare_ranges(source: Log, target: Log, most_open: int = MOST_OPEN) -> Findings:
-    """The same of a part of them: what only one side has stays open, since the rest of the other may have it.
+    """Records of two logs of one partition, or of parts of them: what only one side has stays open, since the rest of the other
+    may have it. Raises what reading them raises.
 
     ``most_open`` records of either side are kept to look for them on the other.
     """

@@ -89,7 +89,6 @@ class Audit:
         return [audited.error for audited in self.partitions if audited.error is not None]
 
 
-@dataclass(eq=False)
 class BeforeFirstReplicated(PartitionError):
     """Records that are older than all that was replicated: appending them would break the order (invariant C)."""
 
@@ -106,7 +105,6 @@ class BeforeFirstReplicated(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class NotReplicated(PartitionError):
     """Records of the range that are not on the target."""
 

@@ -9,7 +9,7 @@ both flows (invariant B): it and the schedule never write at the same time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
@@ -26,7 +26,6 @@ from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Execute, WindowOrder, run_window
 
 
-@dataclass(eq=False)
 class BackfillFailed(AirmirrorError):
     """Partitions of which what lies before the first replicated offset could not be replicated into their own topic."""
 

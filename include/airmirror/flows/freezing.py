@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
@@ -35,7 +34,6 @@ ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class NotFrozen(AirmirrorError):
     """Topics to unfreeze that are not frozen, or that only the whole flow keeps frozen."""
 
@@ -50,7 +48,6 @@ class NotFrozen(AirmirrorError):
         return f"flow {self.flow!r}: not frozen: {which} (frozen topics: {', '.join(self.frozen) or 'none'})"
 
 
-@dataclass(eq=False)
 class NoSuchTopic(AirmirrorError):
     """Topics to freeze of which the flow has replicated nothing."""
 
@@ -61,7 +58,6 @@ class NoSuchTopic(AirmirrorError):
         return f"flow {self.flow!r} has replicated nothing of {', '.join(self.topics)}: nothing was frozen"
 
 
-@dataclass(eq=False)
 class StillReturning(AirmirrorError):
     """Topics to unfreeze, or to hand back, that return by the reverse flow: their records would go round for ever."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
@@ -20,7 +19,6 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.wire.mappings import GATE, Action, Decision, Hold
 
 
-@dataclass(eq=False)
 class NoSuchPartition(AirmirrorError):
     """A partition that the source's topic does not have."""
 
@@ -34,7 +32,6 @@ class NoSuchPartition(AirmirrorError):
         return f"cluster {self.cluster!r}: topic {self.topic!r} has partitions 0 to {self.count - 1}, not {missing}"
 
 
-@dataclass(eq=False)
 class NotHeld(AirmirrorError):
     """Partitions to release that are not held."""
 
@@ -48,7 +45,6 @@ class NotHeld(AirmirrorError):
         return f"flow {self.flow!r}: not held: {which}; held are: {', '.join(self.held) or 'none'}"
 
 
-@dataclass(eq=False)
 class DecisionIncomplete(AirmirrorError):
     """A decision without a reason, or without a person who makes it."""
 

@@ -22,7 +22,6 @@ from airmirror.windows.mirror import Mirror
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
 
 
-@dataclass(eq=False)
 class NoSuchGroup(AirmirrorError):
     """A group that has committed nothing on the source of a flow."""
 
@@ -37,7 +36,6 @@ class NoSuchGroup(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class NoSuchPosition(AirmirrorError):
     """The text is neither an offset nor a time."""
 

@@ -21,7 +21,6 @@ from airmirror.windows.mirror import Mirror
 MOST_NAMED = 20
 
 
-@dataclass(eq=False)
 class PositionsNotTranslated(AirmirrorError):
     """Positions of a file that are not known on the target; ``reasons`` names each. Nothing was written."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -32,7 +32,6 @@ READ_BACK = (
 )
 
 
-@dataclass(eq=False)
 class NothingToReport(AirmirrorError):
     """A flow without a mapping topic: it has not run yet."""
 

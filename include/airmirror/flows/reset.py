@@ -30,7 +30,6 @@ from airmirror.wire.mappings import FlowIdentity, ResetRecord
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class NotOfTheFlow(AirmirrorError):
     """A topic that the flow neither replicates nor has replicated."""
 

@@ -7,7 +7,6 @@ Its next window copies what was not replicated while the flow was frozen, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
@@ -82,7 +81,6 @@ def _after(mirror: Mirror, facts: Facts, rescues: Collection[Rescue]) -> Continu
     return continue_after(mirror, facts, kept, start=start, end=end, target_end=target_end)
 
 
-@dataclass(eq=False)
 class ReturnNotFinished(AirmirrorError):
     """A flow to unfreeze on whose source records lie that have returned there, by a failback that was undone. Nothing was
     unfrozen."""

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from airmirror.errors import AirmirrorError, command
 
 
-@dataclass(eq=False)
-class LedgerUnavailable(AirmirrorError):
+class LedgerUnavailable(AirmirrorError, transient=True):
     """The ledger's database does not answer. ``url`` is without its password."""
-
-    transient: ClassVar[bool] = True
 
     url: str
     reason: str
@@ -21,7 +15,6 @@ class LedgerUnavailable(AirmirrorError):
         return f"the ledger at {self.url} can't be used: {self.reason}"
 
 
-@dataclass(eq=False)
 class ValueNotKept(AirmirrorError):
     """A value that the ledger's database can't keep, such as a number beyond 64 bits. Nothing of it was written."""
 
@@ -32,7 +25,6 @@ class ValueNotKept(AirmirrorError):
         return f"the ledger at {self.url} can't keep a value, which no record of Airmirror's has: {self.reason}"
 
 
-@dataclass(eq=False)
 class PageTooLarge(AirmirrorError):
     """A page that is larger than the ledger keeps. Nothing of it is kept."""
 
@@ -48,7 +40,6 @@ class PageTooLarge(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class LedgerUrlInvalid(AirmirrorError):
     """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 
@@ -61,7 +52,6 @@ class LedgerUrlInvalid(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class LedgerOfOtherVersion(AirmirrorError):
     """The database has a schema of another version than this code's."""
 
@@ -76,11 +66,8 @@ class LedgerOfOtherVersion(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class LedgerBegunAnew(AirmirrorError):
+class LedgerBegunAnew(AirmirrorError, transient=True):
     """Another process forgot a flow's part of the ledger while records were read for it: to load them would leave a gap."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     topic: str

@@ -2,6 +2,7 @@
 
 Counters are sums over the mappings up to the verified offset, added up as it moves, so that each mapping counts once
 whatever happens between, also after it was pruned. A rebuilt ledger begins to count again.
+``flows.measure`` leaves the numbers of a window and its gate here, ``windows.standing`` those of each partition.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.naming.characters import UnknownProperty, characters
 
 
-@dataclass(eq=False)
 class InvalidPattern(AirmirrorError):
     """A regular expression that is wrong, or that Python can't match as Java does. ``position`` counts from 0."""
 

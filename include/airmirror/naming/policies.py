@@ -117,7 +117,6 @@ _POLICIES = {
 }
 
 
-@dataclass(eq=False)
 class UnknownReplicationPolicy(AirmirrorError):
     """A replication.policy.class that is neither MirrorMaker 2's nor a Python class that can be had."""
 

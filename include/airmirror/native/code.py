@@ -43,7 +43,6 @@ _TYPES = {"b": ctypes.c_void_p, "N": ctypes.c_void_p, "n": ctypes.c_int64}
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
 
-@dataclass(eq=False)
 class CompilationFailed(AirmirrorError):
     """The inner loops can't be compiled on this machine."""
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -28,11 +27,8 @@ COMPACTED = {"cleanup.policy": "compact"}
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
-class HeartbeatNotWritten(AirmirrorError):
+class HeartbeatNotWritten(AirmirrorError, transient=True):
     """A heartbeat that the target did not take in time."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     cluster: str

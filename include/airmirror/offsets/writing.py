@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from confluent_kafka import KafkaException
@@ -29,11 +29,8 @@ SECONDS = 30.0
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
 
-@dataclass(eq=False)
-class RecordsNotWritten(AirmirrorError):
+class RecordsNotWritten(AirmirrorError, transient=True):
     """Offset syncs or checkpoints that a cluster did not take; the next run writes them."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     topic: str

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -25,11 +25,8 @@ from airmirror.on_spark.library import checker, digest
 from airmirror.on_spark.results import BadAnswer
 
 
-@dataclass(eq=False)
-class CompareJobFailed(AirmirrorError):
+class CompareJobFailed(AirmirrorError, transient=True):
     """A Spark job of a comparison that did not end well. Nothing was written: it can be run again."""
-
-    transient: ClassVar[bool] = True
 
     reason: str
 

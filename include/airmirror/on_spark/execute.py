@@ -8,8 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -34,7 +34,6 @@ _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
-@dataclass(eq=False)
 class LibraryAltered(AirmirrorError):
     """A session whose library is not the one that was put there."""
 
@@ -48,7 +47,6 @@ class LibraryAltered(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class OtherPython(AirmirrorError):
     """Executors whose Python is of another minor version than the driver's: Spark runs no function there."""
 
@@ -64,11 +62,8 @@ class OtherPython(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class ExecutorsNotReady(AirmirrorError):
+class ExecutorsNotReady(AirmirrorError, transient=True):
     """Spark has not run the first task of a session; the window has not begun."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     reason: str
@@ -80,11 +75,8 @@ class ExecutorsNotReady(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class SparkJobFailed(AirmirrorError):
+class SparkJobFailed(AirmirrorError, transient=True):
     """A Spark job that did not end well; what its slots committed counts, the next window continues from there."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     window: str

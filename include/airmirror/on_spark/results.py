@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from airmirror.errors import AirmirrorError
@@ -20,7 +20,6 @@ class BadAnswer(ValueError):
     """An answer that no slot gives."""
 
 
-@dataclass(eq=False)
 class SlotError(AirmirrorError):
     """An error of a slot that this driver does not know by its name."""
 

@@ -17,10 +17,9 @@ import secrets
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from pyspark.errors import PySparkException
@@ -40,11 +39,8 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
 CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
 
 
-@dataclass(eq=False)
-class SparkUnavailable(AirmirrorError):
+class SparkUnavailable(AirmirrorError, transient=True):
     """A Spark Connect server that does not answer."""
-
-    transient: ClassVar[bool] = True
 
     url: str
     reason: str
@@ -53,7 +49,6 @@ class SparkUnavailable(AirmirrorError):
         return f"Spark at {self.url} can't be used: {self.reason}; is the Spark Connect server up?"
 
 
-@dataclass(eq=False)
 class SparkRefused(AirmirrorError):
     """A Spark Connect server that does not let us in, or a URL that PySpark does not take."""
 
@@ -67,7 +62,6 @@ class SparkRefused(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class SpeculationRefused(AirmirrorError):
     """Spark would start a slot twice."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
@@ -20,7 +20,6 @@ TASKS = "SELECT CAST(id AS INT) AS task, element_at(?, CAST(id AS INT) + 1) AS s
 ANSWER_SCHEMA = "task int, answer binary"
 
 
-@dataclass(eq=False)
 class MissingPackage(AirmirrorError):
     """An executor without a package that slots need."""
 

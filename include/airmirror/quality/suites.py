@@ -56,7 +56,6 @@ class Suite:
         return not self.topics or any(re.fullmatch(pattern, topic) for pattern in self.topics)
 
 
-@dataclass(eq=False)
 class BadExpectations(AirmirrorError):
     """Files of expectations with errors; nothing is replicated before they are mended."""
 

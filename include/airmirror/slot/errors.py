@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.partitions import OfPartition
 
 
-@dataclass(eq=False)
 class PartitionError(AirmirrorError, OfPartition):
     """An error of one partition (of the source, unless the message says otherwise)."""
 
@@ -73,7 +69,6 @@ def seen(writer: str) -> str:
     return f" ({writer})" if writer else ""
 
 
-@dataclass(eq=False)
 class SourceTruncated(PartitionError):
     """The source no longer has the position to continue from (invariant E: never a silent jump)."""
 
@@ -91,7 +86,6 @@ class SourceTruncated(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class SourceDiverged(PartitionError):
     """The source's log was cut and written again below the position (unclean leader election, a restored disk).
 
@@ -121,7 +115,6 @@ class SourceDiverged(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class SourceCorrupt(PartitionError):
     """Batches of the source that can't be read."""
 
@@ -139,9 +132,11 @@ class SourceCorrupt(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class TopicRecreated(PartitionError):
-    """A topic of the same name, but not the one that was replicated until now."""
+    """A topic of the same name, but not the one that was replicated until now.
+
+    Noticed by ``windows.plan`` before a window, by ``slot.attempts`` and ``slot.source`` in it.
+    """
 
     was: str
     now: str
@@ -153,7 +148,6 @@ class TopicRecreated(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class UnexpectedHole(PartitionError):
     """Offsets without records in a topic that is not compacted (invariant E)."""
 
@@ -171,7 +165,6 @@ class UnexpectedHole(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class ReadBackDiffers(PartitionError):
     """The target's records differ from those that were fetched (invariant D). The transaction was aborted."""
 
@@ -194,7 +187,6 @@ class ReadBackDiffers(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class ForeignRecords(PartitionError):
     """Another writer writes to the remote topic."""
 
@@ -214,7 +206,6 @@ class ForeignRecords(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class TargetTruncated(PartitionError):
     """The remote topic ends below what was committed to it, or is another topic by now."""
 
@@ -235,11 +226,8 @@ class TargetTruncated(PartitionError):
         )
 
 
-@dataclass(eq=False)
-class TargetUnavailable(PartitionError):
+class TargetUnavailable(PartitionError, transient=True):
     """A partition of the target that takes no records now; it alone is left out."""
-
-    transient: ClassVar[bool] = True
 
     target: str
     remote_topic: str
@@ -252,11 +240,8 @@ class TargetUnavailable(PartitionError):
         )
 
 
-@dataclass(eq=False)
-class PartitionUnavailable(PartitionError):
+class PartitionUnavailable(PartitionError, transient=True):
     """A partition that could not be read or written in the time of the window; the next one tries again."""
-
-    transient: ClassVar[bool] = True
 
     reason: str
 
@@ -264,7 +249,6 @@ class PartitionUnavailable(PartitionError):
         return f"{self.where}: not finished in this window: {self.reason}"
 
 
-@dataclass(eq=False)
 class PartitionFailed(PartitionError):
     """A partition of a slot that could not continue, for a reason that does not pass by itself."""
 
@@ -274,7 +258,6 @@ class PartitionFailed(PartitionError):
         return f"{self.where}: not finished: {self.reason}"
 
 
-@dataclass(eq=False)
 class AccessLost(PartitionError):
     """A topic of either side that this user may not read or write (any more)."""
 
@@ -290,7 +273,6 @@ class AccessLost(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class SlotFenced(AirmirrorError):
     """A later window has taken over; this one must not write any more (invariant B)."""
 
@@ -302,7 +284,6 @@ class SlotFenced(AirmirrorError):
         return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which continues from its progress"
 
 
-@dataclass(eq=False)
 class InternalTopicUnfit(AirmirrorError):
     """An internal topic that exists with a configuration that would lose what it must keep."""
 

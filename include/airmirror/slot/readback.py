@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
@@ -55,11 +54,8 @@ class Expected:
         return HEADER_SIZE + len(self.payload)
 
 
-@dataclass(eq=False)
-class ReadBackTooSlow(AirmirrorError):
+class ReadBackTooSlow(AirmirrorError, transient=True):
     """The written records could not be read back in the window's time."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     bytes: int

@@ -19,7 +19,6 @@ _LET_IN = {
 }
 
 
-@dataclass(eq=False)
 class RecordTooLarge(PartitionError):
     """A single record larger than the target topic takes."""
 
@@ -40,7 +39,6 @@ class RecordTooLarge(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class BatchOverLimit(PartitionError):
     """A batch that must be taken apart, and is too large for that without its compression (window.largest.batch.bytes)."""
 
@@ -60,7 +58,6 @@ class BatchOverLimit(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class WriteRefused(PartitionError):
     """The target refuses a batch for good, unless it gives no reason; ``code`` is Kafka's error code."""
 
@@ -93,7 +90,6 @@ class WriteRefused(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class DeadLetterRefused(PartitionError):
     """The dead letter topic does not take a record either; it is lost without a copy."""
 

@@ -36,7 +36,6 @@ PART = 64 << 20  # bytes of a log that are read before it is noted that they wer
 LARGEST_BATCH = 1 << 20  # bytes without compression: an identity is far smaller
 
 
-@dataclass(eq=False)
 class AliasDiffers(AirmirrorError):
     """The flow's target is known upstream of its source under another name."""
 
@@ -59,7 +58,6 @@ class AliasDiffers(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class AliasReused(AirmirrorError):
     """The flow's internal topics were written by a flow with other clusters, or another name for its target."""
 

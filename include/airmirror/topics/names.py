@@ -93,8 +93,8 @@ def check(configuration: Configuration) -> None:
 def problems(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the problems that only the topics' rules find, with lines.
 
-    Patterns that can't be read, policies that can't be had, groups of an aggregate that can't be moved, suffixes that
-    make no names of topics, and triggers of windows that never wait.
+    Patterns that can't be read, policies that can't be had, suffixes that make no names of topics, and triggers of windows
+    that never wait.
     """
     found = {}
     for name, flow in configuration.flows.items():
@@ -106,7 +106,7 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
                 ask()
             except AirmirrorError as error:
                 reasons.append((key, str(error)))
-        reasons += [*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)]
+        reasons += _suffix_problems(configuration, flow)
         reasons += _streams_problems(flow)
         if flow.settings.window_trigger_records is not None and flow.settings.window_schedule == CONTINUOUS:
             reasons.append(
@@ -116,22 +116,6 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
             line, full_key = line_of(configuration, name, key)
             found[full_key] = Problem(line, full_key, reason)
     return tuple(found.values())
-
-
-def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:
-    """An aggregate mixes the records of several sources, so a group's position on it can follow one of them only."""
-    named = flow.settings.aggregate_groups_from
-    if named and named not in configuration.clusters:
-        yield (
-            "aggregate.groups.from",
-            f"there is no cluster {named!r}; the clusters are {', '.join(configuration.clusters)}",
-        )
-    elif flow.is_aggregate and not named and flow.settings.sync_group_offsets_enabled:
-        yield (
-            "sync.group.offsets.enabled",
-            f"flow {flow.name!r} is an aggregate: on its remote topics lie other sources' records too, so group offsets "
-            "can follow one source only; name it in aggregate.groups.from, or set sync.group.offsets.enabled = false",
-        )
 
 
 def _streams_problems(flow: Flow) -> Iterator[tuple[str, str]]:

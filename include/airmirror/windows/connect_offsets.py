@@ -22,7 +22,6 @@ from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 
 
-@dataclass(eq=False)
 class OffsetsTopicMissing(AirmirrorError):
     """A topic of ``takeover.offsets.topics`` that the target does not have."""
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from airmirror.errors import AirmirrorError, command
 from airmirror.slot.errors import EMPTY, PartitionError, reset_command, seen, take_over_command, ways_out
 from airmirror.times import utc
 from airmirror.wire.mappings import GATE
 
 
-@dataclass(eq=False)
 class HangingTransaction(PartitionError):
     """A transaction on the source that no coordinator knows any more, so that it never ends (KIP-664)."""
 
@@ -29,7 +25,6 @@ class HangingTransaction(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class ProgressDiffers(PartitionError):
     """MirrorMaker 2's progress is not that of the newest mapping record: this flow commits both at once (invariant A)."""
 
@@ -54,7 +49,6 @@ class ProgressDiffers(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class GateFailed(PartitionError):
     """The gate does not let a partition's range pass (invariant F); it is held."""
 
@@ -76,7 +70,6 @@ class GateFailed(PartitionError):
         return f"cluster {self.cluster!r}: {self.what}; mend the cause, then {command('verify', flow=self.flow)}"
 
 
-@dataclass(eq=False)
 class PartitionHeld(PartitionError):
     """A partition that this window leaves out, because it is held."""
 
@@ -102,7 +95,6 @@ class PartitionHeld(PartitionError):
         return f"cluster {self.cluster!r}: {self.what}; {way_out}"
 
 
-@dataclass(eq=False)
 class TargetDiffers(PartitionError):
     """A comparison of both logs found a difference (the gate fails)."""
 
@@ -119,7 +111,6 @@ class TargetDiffers(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class Unaccounted(PartitionError):
     """Mappings that do not add up or do not follow each other (invariants C, E and G)."""
 
@@ -131,11 +122,8 @@ class Unaccounted(PartitionError):
         return f"{self.where}: offsets {self.first} to {self.last} are not accounted for: {self.reason}"
 
 
-@dataclass(eq=False)
-class FlowBusy(AirmirrorError):
+class FlowBusy(AirmirrorError, transient=True):
     """Another window of the flow is at work (invariant B)."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     window: str
@@ -154,7 +142,6 @@ def unfreeze_command(flow: str, topic: str = "") -> str:
     return command("flow", "unfreeze", *(("--topic", topic) if topic else ()), "--reason", "…", "--yes", flow=flow)
 
 
-@dataclass(eq=False)
 class FlowFrozen(AirmirrorError):
     """A flow that a person has frozen: no window writes to its remote topics any more, whatever the configuration says."""
 
@@ -170,7 +157,6 @@ class FlowFrozen(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class TopicFrozen(PartitionError):
     """A topic of a flow that a person has frozen: no window writes to its remote topic any more."""
 
@@ -187,11 +173,8 @@ def frozen_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> 
     return f"frozen by {by} at {utc(since_ms)}: {reason}; unfreeze it: {unfreeze_command(flow, topic)}"
 
 
-@dataclass(eq=False)
-class ReturnOver(PartitionError):
+class ReturnOver(PartitionError, transient=True):
     """A topic that returned by this flow when the window looked at topics, and does no more: nothing of it is copied."""
-
-    transient: ClassVar[bool] = True
 
     reverse: str
 
@@ -205,11 +188,8 @@ def returns_no_more(reverse: str) -> str:
     return f"its return is over, as far as flow {reverse!r} says; {plan} shows its state"
 
 
-@dataclass(eq=False)
-class FenceStuck(AirmirrorError):
+class FenceStuck(AirmirrorError, transient=True):
     """A transactional id of the flow that can't be fenced, so that no window may write for the flow (invariant B)."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     transactional_id: str
@@ -221,7 +201,6 @@ class FenceStuck(AirmirrorError):
         return f"flow {self.flow!r}: {self.transactional_id!r} can't be fenced: {self.reason}; {see}"
 
 
-@dataclass(eq=False)
 class SameCluster(AirmirrorError):
     """Source and target are one cluster."""
 
@@ -238,7 +217,6 @@ class SameCluster(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class EqualClusterIds(AirmirrorError):
     """Source and target have one cluster id and different brokers."""
 

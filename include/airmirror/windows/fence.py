@@ -1,4 +1,7 @@
-"""Taking a flow's lease, renewing the lease, and fencing every slot that an earlier window may have left (invariant B)."""
+"""Taking a flow's lease, renewing the lease, and fencing every slot that an earlier window may have left (invariant B).
+
+Procedures (failover, failback, migration, decisions) do both by ``flows.freezing.overtaking``.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.errors import AirmirrorError
@@ -31,7 +31,6 @@ AT_ONCE = 100_000  # records of the target that are held in memory
 BACK = 100_000  # records of the source before, to which one that was killed may have gone back
 
 
-@dataclass(eq=False)
 class CopiesSkipped(PartitionError):
     """Records of the source that MirrorMaker 2 has not copied, though it has copied later ones."""
 
@@ -50,7 +49,6 @@ class CopiesSkipped(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class CopiesDiffer(PartitionError):
     """Records of the remote topic, after what is known of it, that are not the source's."""
 
@@ -67,7 +65,6 @@ class CopiesDiffer(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class CopiesLost(PartitionError):
     """MirrorMaker 2's progress is past the last record of its that the target holds."""
 

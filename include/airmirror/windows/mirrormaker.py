@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.workers import Worker, open_transactions, workers
@@ -24,7 +23,6 @@ log = logging.getLogger(__name__)
 CHECKPOINT_CONNECTOR = "MirrorCheckpointConnector"
 
 
-@dataclass(eq=False)
 class MirrorMakerBeside(AirmirrorError):
     """A flow's first window, where a MirrorMaker 2 that writes to the same topics runs."""
 

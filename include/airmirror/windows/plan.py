@@ -1,4 +1,7 @@
-"""The plan of a window: for each partition the offsets to replicate (invariant C), packed into slots by bytes."""
+"""The plan of a window: for each partition the offsets to replicate (invariant C), packed into slots by bytes.
+
+Here is noticed first that a topic was created again, or cut; in the window by ``slot.attempts`` and ``slot.source``.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ class Choice(StrEnum):
     FORGET = "forget"
 
 
-@dataclass(eq=False)
 class ResetNotPossible(AirmirrorError):
     """A choice that leads nowhere for a partition."""
 

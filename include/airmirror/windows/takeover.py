@@ -32,7 +32,6 @@ MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have writ
 ANCHOR = 200  # records before the progress, which tell equal tails apart
 
 
-@dataclass(eq=False)
 class TailTooLong(PartitionError):
     """More records past the progress than are compared."""
 
@@ -47,7 +46,6 @@ class TailTooLong(PartitionError):
         )
 
 
-@dataclass(eq=False)
 class TailDiffers(PartitionError):
     """The target does not end with what the source holds at MirrorMaker 2's progress: how far it has come is not known."""
 

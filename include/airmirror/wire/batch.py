@@ -30,7 +30,6 @@ class Compression:
     level: int | None = None
 
 
-@dataclass(eq=False)
 class CorruptBatch(AirmirrorError):
     """A batch whose bytes do not agree with its header."""
 
@@ -43,11 +42,8 @@ class CorruptBatch(AirmirrorError):
         return f"the record batch at offset {self.base_offset} is corrupt: {self.reason}"
 
 
-@dataclass(eq=False)
-class BatchTooLarge(CorruptBatch):
+class BatchTooLarge(CorruptBatch, transient=False):
     """A batch with more bytes of records, without their compression, than who reads it takes."""
-
-    transient: ClassVar[bool] = False
 
     limit: int
 
@@ -55,7 +51,6 @@ class BatchTooLarge(CorruptBatch):
         return f"the record batch at offset {self.base_offset} holds {self.reason}"
 
 
-@dataclass(eq=False)
 class UnknownMessageFormat(AirmirrorError):
     """A batch of a format that Kafka did not have when this was written."""
 

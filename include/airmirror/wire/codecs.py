@@ -9,7 +9,6 @@ import gzip
 import io
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import lz4.frame
 import snappy
@@ -27,7 +26,6 @@ _XERIAL_HEADER_SIZE = 16
 _int32 = struct.Struct(">i")
 
 
-@dataclass(eq=False)
 class UnknownCodec(AirmirrorError):
     """A compression type that Kafka did not have when this was written."""
 
@@ -37,7 +35,6 @@ class UnknownCodec(AirmirrorError):
         return f"compression type {self.codec} is not known; a newer version of Airmirror may know it"
 
 
-@dataclass(eq=False)
 class DecompressionFailed(AirmirrorError):
     """Bytes that are not what the batch's compression type says."""
 
@@ -48,7 +45,6 @@ class DecompressionFailed(AirmirrorError):
         return f"compression type {self.codec}: {self.reason}"
 
 
-@dataclass(eq=False)
 class TooLarge(AirmirrorError):
     """Bytes that are more without their compression than the caller takes."""
 

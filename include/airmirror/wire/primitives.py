@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 
 
-@dataclass(eq=False)
 class MalformedRecord(AirmirrorError):
     """Bytes that are not what the topic's format says."""
 

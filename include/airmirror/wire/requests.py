@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
@@ -34,11 +34,8 @@ _aborted = struct.Struct(">qqb")
 _produced_partition = struct.Struct(">ihqqq")
 
 
-@dataclass(eq=False)
-class MalformedResponse(AirmirrorError):
+class MalformedResponse(AirmirrorError, transient=True):
     """Bytes that are no answer to the request that was sent."""
-
-    transient: ClassVar[bool] = True
 
     reason: str
 

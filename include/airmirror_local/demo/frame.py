@@ -45,7 +45,7 @@ def prove(
 
 
 def start_clusters(stack: ExitStack, step: Step, directory: Path) -> tuple[Broker, Broker]:
-    """East and west, a broker each, which are killed when the stack is frozen."""
+    """East and west, a broker each, which are killed when the stack is closed."""
     brokers = []
     for name in ("east", "west"):
         with step(f"starting cluster {name}"):

@@ -39,7 +39,6 @@ class Acl:
         return f"{self.permission} {self.operation} on {self.topic} to {self.principal} from host {self.host}"
 
 
-@dataclass(eq=False)
 class NoAuthorizer(AirmirrorError):
     """A cluster that has no ACLs, because it has no authorizer."""
 
@@ -49,7 +48,6 @@ class NoAuthorizer(AirmirrorError):
         return f"cluster {self.alias!r} has no authorizer, so it has no ACLs"
 
 
-@dataclass(eq=False)
 class AclRefused(AirmirrorError):
     """An ACL that can't be created, or deleted."""
 

@@ -22,7 +22,6 @@ SEEN_SECONDS = 5.0
 """How long to wait until a broker shows what the controller has written; it is written all the same."""
 
 
-@dataclass(eq=False)
 class ConfigsRefused(AirmirrorError):
     """Configs of a topic that the cluster does not take; none of them was written."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -28,11 +27,8 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@dataclass(eq=False)
-class AppendFailed(AirmirrorError):
+class AppendFailed(AirmirrorError, transient=True):
     """A record that a cluster did not take."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     topic: str

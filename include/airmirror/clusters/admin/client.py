@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
@@ -43,11 +43,8 @@ _librdkafka_log = logging.getLogger("airmirror.librdkafka")
 _librdkafka_log.addFilter(lambda _: log.isEnabledFor(logging.DEBUG))
 
 
-@dataclass(eq=False)
-class ClusterUnreachable(AirmirrorError):
+class ClusterUnreachable(AirmirrorError, transient=True):
     """No broker of a cluster answers in time."""
-
-    transient: ClassVar[bool] = True
 
     alias: str
     bootstrap: str
@@ -60,14 +57,10 @@ class ClusterUnreachable(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class HostNotResolved(ClusterUnreachable):
+class HostNotResolved(ClusterUnreachable, transient=False):
     """No address belongs to the name of any broker in bootstrap.servers."""
 
-    transient: ClassVar[bool] = False
 
-
-@dataclass(eq=False)
 class AccessDenied(AirmirrorError):
     """A cluster that refuses to let us in, or to do what we ask."""
 

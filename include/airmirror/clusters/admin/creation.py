@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
@@ -24,7 +24,6 @@ REQUEST_RECORDS = 2_000
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class TopicCreationRefused(AirmirrorError):
     """A topic, or its partitions, that can't be created. An operator must change something first."""
 
@@ -36,11 +35,8 @@ class TopicCreationRefused(AirmirrorError):
         return f"cluster {self.alias!r}: topic {self.topic!r} can't be created or grown: {self.reason}"
 
 
-@dataclass(eq=False)
-class TopicCreationFailed(TopicCreationRefused):
+class TopicCreationFailed(TopicCreationRefused, transient=True):
     """The same for now: the cluster was too busy, or not all there."""
-
-    transient: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -198,7 +194,6 @@ _WAYS_OUT = {
 }
 
 
-@dataclass(eq=False)
 class TopicDeletionRefused(AirmirrorError):
     """A topic that can't be deleted."""
 

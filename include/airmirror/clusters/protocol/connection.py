@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
@@ -44,11 +44,8 @@ _correlation_id = struct.Struct(">i")
 Allocate = Callable[[int], bytearray]
 
 
-@dataclass(eq=False)
-class BrokerUnreachable(AirmirrorError):
+class BrokerUnreachable(AirmirrorError, transient=True):
     """No connection to a broker, or a connection that ended while an answer was awaited."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     broker: str
@@ -58,7 +55,6 @@ class BrokerUnreachable(AirmirrorError):
         return f"cluster {self.cluster!r}: broker {self.broker} can't be reached: {self.reason}"
 
 
-@dataclass(eq=False)
 class NotAKafkaAnswer(BrokerUnreachable):
     """The listener's answer is not an answer of the Kafka protocol."""
 
@@ -66,7 +62,6 @@ class NotAKafkaAnswer(BrokerUnreachable):
         return f"cluster {self.cluster!r}: broker {self.broker}: {self.reason}"
 
 
-@dataclass(eq=False)
 class UnsupportedBroker(AirmirrorError):
     """A broker too old (or too new) for a request that is needed."""
 

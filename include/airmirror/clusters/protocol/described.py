@@ -37,7 +37,6 @@ _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ANY = 1
 
 
-@dataclass(eq=False)
 class NotDescribed(AirmirrorError):
     """A cluster that does not tell this user something of itself; ``code`` is Kafka's."""
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from kafka.errors import for_code
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
 
-@dataclass(eq=False)
 class FetchFailed(AirmirrorError):
     """A fetch or offset request that a broker answered with an error, or with what can't be read."""
 
@@ -25,16 +21,12 @@ class FetchFailed(AirmirrorError):
         return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
 
 
-@dataclass(eq=False)
 class ReadDenied(FetchFailed):
     """A topic that this user may not read."""
 
 
-@dataclass(eq=False)
-class PartitionMoved(AirmirrorError):
+class PartitionMoved(AirmirrorError, transient=True):
     """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     partition: TopicPartition
@@ -44,11 +36,8 @@ class PartitionMoved(AirmirrorError):
         return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
 
 
-@dataclass(eq=False)
-class RecordsWithheld(AirmirrorError):
+class RecordsWithheld(AirmirrorError, transient=True):
     """Offsets that can be read, and yet a broker gives nothing from there on."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     partition: TopicPartition
@@ -60,11 +49,8 @@ class RecordsWithheld(AirmirrorError):
         return f"cluster {self.cluster!r}: {withheld(self.partition, self.position, self.end, self.answer)}"
 
 
-@dataclass(eq=False)
-class LastStableOffsetStuck(AirmirrorError):
+class LastStableOffsetStuck(AirmirrorError, transient=True):
     """An open transaction keeps records from being read."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     partition: TopicPartition

@@ -37,7 +37,6 @@ _KINDS = frozenset({"", "classic", "consumer", STREAMS})  # of groups that commi
 _PROTOCOLS = frozenset({"", "consumer", STREAMS})  # not Connect's workers, which keep theirs in a topic
 
 
-@dataclass(eq=False)
 class GroupsNotRead(AirmirrorError):
     """A broker that does not say which groups it has, or where they stand; ``code`` is Kafka's."""
 

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
 from uuid import UUID
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
@@ -26,21 +25,15 @@ UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
 
 
-@dataclass(eq=False)
-class BootstrapNotResolved(BrokerUnreachable):
+class BootstrapNotResolved(BrokerUnreachable, transient=False):
     """No address belongs to the name of any broker in bootstrap.servers."""
-
-    transient: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: bootstrap.servers: no address belongs to {self.broker} ({self.reason})"
 
 
-@dataclass(eq=False)
-class LeaderNotAvailable(AirmirrorError):
+class LeaderNotAvailable(AirmirrorError, transient=True):
     """A partition without a leader just now."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     partition: TopicPartition
@@ -50,7 +43,6 @@ class LeaderNotAvailable(AirmirrorError):
         return f"cluster {self.cluster!r}: {self.partition} has no leader now (error {self.error})"
 
 
-@dataclass(eq=False)
 class TopicNotFound(AirmirrorError):
     """A topic or partition that the cluster does not have (any more)."""
 
@@ -66,7 +58,6 @@ class TopicNotFound(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class TopicNotDescribed(TopicNotFound):
     """A topic that the cluster has, but does not let this user see (any more)."""
 
@@ -77,11 +68,8 @@ class TopicNotDescribed(TopicNotFound):
         )
 
 
-@dataclass(eq=False)
-class CoordinatorNotAvailable(AirmirrorError):
+class CoordinatorNotAvailable(AirmirrorError, transient=True):
     """No coordinator for a transactional id or a group just now."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     name: str

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -30,7 +30,6 @@ _ITERATIONS = re.compile(rb"i=[1-9][0-9]{3,6}")  # as RFC 5802 has it; kafka-pyt
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class AuthenticationFailed(AirmirrorError):
     """A broker that does not let this user in, or not any more."""
 
@@ -48,11 +47,8 @@ class AuthenticationFailed(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class AuthenticationInterrupted(AuthenticationFailed):
+class AuthenticationInterrupted(AuthenticationFailed, transient=True):
     """A broker that could not say whether it lets this user in."""
-
-    transient: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: broker {self.broker} could not judge the log-in with {self.mechanism}: {self.reason}"

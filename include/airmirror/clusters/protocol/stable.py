@@ -7,8 +7,7 @@ position before it, or, asked as here, that it is not stable yet (KIP-447).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
@@ -21,11 +20,8 @@ STABLE_SECONDS = 30.0
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-@dataclass(eq=False)
-class OffsetsHeld(AirmirrorError):
+class OffsetsHeld(AirmirrorError, transient=True):
     """Positions of groups that transactions hold which do not end. ``holders``: transactional ids that may be theirs."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     seconds: float

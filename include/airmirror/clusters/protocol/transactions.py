@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
@@ -39,11 +38,8 @@ _UNKNOWN_PARTITION, _NOT_ATTEMPTED = 3, 55
 ABORTING, COMMITTING = "PrepareAbort", "PrepareCommit"  # the states of a transaction whose end is being written
 
 
-@dataclass(eq=False)
-class TransactionBusy(AirmirrorError):
+class TransactionBusy(AirmirrorError, transient=True):
     """The end of an earlier transaction of this id is not written everywhere yet."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     transactional_id: str
@@ -52,15 +48,12 @@ class TransactionBusy(AirmirrorError):
         return f"cluster {self.cluster!r}: an earlier transaction of {self.transactional_id!r} is still being ended"
 
 
-@dataclass(eq=False)
-class TransactionStuck(AirmirrorError):
+class TransactionStuck(AirmirrorError, transient=True):
     """The end of this id's last transaction is decided, but some of its partitions do not take the marker.
 
     ``reasons``: what is wrong with each of them; the marker is in all its other partitions. Until it is in these too, the
     coordinator lets nothing be added to another transaction of the id.
     """
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     transactional_id: str
@@ -75,7 +68,6 @@ class TransactionStuck(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class PartitionsRefused(AirmirrorError):
     """Partitions that may not be part of a transaction, with Kafka's error code; none of those asked for is."""
 
@@ -87,7 +79,6 @@ class PartitionsRefused(AirmirrorError):
         return f"cluster {self.cluster!r} could not add partitions to a transaction: {found}"
 
 
-@dataclass(eq=False)
 class ProducerFenced(AirmirrorError):
     """Another producer has initialised this transactional id since."""
 
@@ -102,11 +93,8 @@ class ProducerFenced(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class TransactionFailed(AirmirrorError):
+class TransactionFailed(AirmirrorError, transient=True):
     """A transaction that can't continue; what it wrote is aborted, and a new attempt may succeed."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     transactional_id: str
@@ -117,7 +105,6 @@ class TransactionFailed(AirmirrorError):
         return f"cluster {self.cluster!r}: {self.request} of transactional id {self.transactional_id!r} failed: {self.error}"
 
 
-@dataclass(eq=False)
 class TransactionRefused(AirmirrorError):
     """The cluster does not let this user write under the transactional id, or not for so long."""
 

@@ -10,7 +10,6 @@ PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHB
 MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
-@dataclass(eq=False)
 class UnsupportedClientSetting(AirmirrorError):
     """A client setting that can't be used. The message never holds its value."""
 

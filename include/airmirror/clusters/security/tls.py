@@ -7,7 +7,6 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.clusters.security.model import Security, Store, UnsupportedClientSetting
@@ -18,7 +17,6 @@ RECORD_BYTES = 1 << 14  # the largest TLS record (RFC 8446, 5.1)
 _VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 
 
-@dataclass(eq=False)
 class TlsFailed(AirmirrorError):
     """A broker and this client do not trust each other, or find no common version."""
 

@@ -8,9 +8,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Any, ClassVar
+from typing import Any
 
 from airmirror.clusters.security.model import Login
 from airmirror.clusters.security.settings import TOKEN_ENDPOINT
@@ -21,7 +20,6 @@ SECONDS = 10.0  # for the whole answer, however slowly it comes
 SHARE_OF_LIFE = 0.8  # a token is used for so much of its time: Kafka's sasl.login.refresh.window.factor
 
 
-@dataclass(eq=False)
 class TokenRefused(AirmirrorError):
     """A token endpoint that does not give this client a token."""
 
@@ -36,11 +34,8 @@ class TokenRefused(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class TokenEndpointUnreachable(TokenRefused):
+class TokenEndpointUnreachable(TokenRefused, transient=True):
     """A token endpoint that does not answer just now."""
-
-    transient: ClassVar[bool] = True
 
 
 class Tokens:

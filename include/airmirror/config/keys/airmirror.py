@@ -136,13 +136,9 @@ KEYS = (
     INT("offset.syncs.per.window = 10", "The most offset syncs between the first and the last of a range.", minimum=0),
     BOOLEAN(
         "aggregate = false",
-        "Declares that other flows write the same remote topics: order is then promised per source only.",
+        "Declares that other flows write the same remote topics: order is then promised per source only, and a group is "
+        "moved only where groups has its name, not by a pattern.",
         KeyScope.FLOW_ONLY,
-    ),
-    STRING(
-        "aggregate.groups.from =",
-        "With aggregate = true: the alias of the source whose groups count. Checkpoints and group offsets of an aggregate "
-        "are written for that source only, and for none where it is not set.",
     ),
     BOOLEAN(
         "equal.cluster.ids.allowed = false",

@@ -58,7 +58,6 @@ class PositionFile:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(eq=False)
 class BadPositions(AirmirrorError):
     """A file that does not hold positions in any format that is known, or that holds nonsense."""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
 from airmirror.offsets.files.model import Answers, PositionFile
 
 
-@dataclass(eq=False)
 class PositionsNotWritten(AirmirrorError):
     """A file of positions could not be written; nothing is there."""
 
