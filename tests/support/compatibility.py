@@ -93,12 +93,12 @@ SHOWN = {
         lambda case: case.split("-")[0],
     ),
     "test_dags_parse_equally_and_load_nothing_heavy": _of_this_airflow("DAG files are parsed"),
-    "test_dags_the_gate_and_the_client_beside_another_airflow": Lease(
+    "test_dags_the_gate_and_the_client_beside_another_airflow": Shown(
         "Airflow", _beside_another_airflow, lambda case: case.split("-")[0]
     ),
     "test_every_kind_of_log_in_two_windows": _of_this_spark("every kind of log, in two windows"),
     "test_a_worker_is_killed_in_mid_window": _of_this_spark("a worker is killed in mid-window"),
-    "test_a_kill_and_a_comparison_on_another_spark": Lease("Spark", _of_another_spark, lambda case: case.split("-")[0]),
+    "test_a_kill_and_a_comparison_on_another_spark": Shown("Spark", _of_another_spark, lambda case: case.split("-")[0]),
 }
 """The tests whose outcome the page shows, by their names."""
 

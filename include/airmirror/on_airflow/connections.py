@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from airflow.sdk import BaseHook, Connection
@@ -41,7 +41,6 @@ _LOGIN = {
 }
 
 
-@dataclass(eq=False)
 class BadConnection(AirmirrorError):
     """An Airflow connection that a cluster names and that can't be used. No value of it is in the message."""
 

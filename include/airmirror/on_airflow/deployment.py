@@ -18,7 +18,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.quality.suites import default_directory
 
 
-@dataclass(eq=False)
 class LedgerNotShared(AirmirrorError):
     """A ledger that is a file of one machine, where tasks run on several. Nothing is parsed, so that nothing runs."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
 from airmirror.threads import BackgroundThread
@@ -14,7 +13,6 @@ log = logging.getLogger(__name__)
 EVERY_SECONDS = 2.0
 
 
-@dataclass(eq=False)
 class WindowPaused(AirmirrorError):
     """A window that was ended because its DAG was paused."""
 

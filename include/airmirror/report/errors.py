@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from airmirror.errors import AirmirrorError
 
 
-@dataclass(eq=False)
 class ReportNotWritten(AirmirrorError):
     """A file of a report that could not be written. ``done``: what was carried out all the same; empty: nothing."""
 
@@ -17,11 +14,11 @@ class ReportNotWritten(AirmirrorError):
 
     def __str__(self) -> str:
         again = "; what is done is not done again" if self.done else ""
-        said = f"the report can't be written to {self.file}: {self.reason}; give another place (--write, or the DIRECTORY of fetch){again}"
+        way_out = f"give another place (--write, or the DIRECTORY of fetch){again}"
+        said = f"the report can't be written to {self.file}: {self.reason}; {way_out}"
         return f"{self.done} But {said}" if self.done else said
 
 
-@dataclass(eq=False)
 class BadKey(AirmirrorError):
     """A file without the Ed25519 key that is needed."""
 
@@ -35,7 +32,6 @@ class BadKey(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class NoReport(AirmirrorError):
     """A file that can't be read, or is no report."""
 

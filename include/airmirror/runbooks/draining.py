@@ -9,8 +9,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import ClassVar
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
@@ -44,11 +42,8 @@ UNKNOWN_WRITER = "a producer that no broker remembers (without idempotence)"
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
-class SourceNotQuiet(RunbookError):
+class SourceNotQuiet(RunbookError, transient=True):
     """A source that is still written to; where, and by which producers, as far as its brokers tell."""
-
-    transient: ClassVar[bool] = True
 
     seconds: float
 
@@ -60,11 +55,8 @@ class SourceNotQuiet(RunbookError):
         )
 
 
-@dataclass(eq=False)
-class NotDrained(RunbookError):
+class NotDrained(RunbookError, transient=True):
     """Partitions of which not everything is verified on the target; nothing was frozen."""
-
-    transient: ClassVar[bool] = True
 
     @property
     def what(self) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from airmirror.errors import AirmirrorError, listed
 
 
-@dataclass(eq=False)
 class NoSuchStep(AirmirrorError):
     """An order for steps that its runbook does not have."""
 
@@ -19,7 +16,6 @@ class NoSuchStep(AirmirrorError):
         return f"{self.runbook}: there is no step {', '.join(self.names)}; choose --step from: {', '.join(self.known)}"
 
 
-@dataclass(eq=False)
 class RunbookError(AirmirrorError):
     """A step of a runbook that is not taken as things are; ``reasons``: why, one each."""
 
@@ -35,7 +31,6 @@ class RunbookError(AirmirrorError):
         return f"flow {self.flow!r}: {self.what}\n{listed(self.reasons)}"
 
 
-@dataclass(eq=False)
 class CannotUndo(RunbookError):
     """A procedure that can't be undone as things are, because applications have read or written since, or it is over.
     ``way_out``: what can be done instead, with its command. Nothing was changed, but that a migration's producers may be
@@ -49,7 +44,6 @@ class CannotUndo(RunbookError):
         return f"its {self.runbook} can't be undone as things are; {self.way_out}"
 
 
-@dataclass(eq=False)
 class Incomplete(AirmirrorError):
     """A procedure, or a step of one, that was carried out, and after which something is missing or left."""
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.errors import error_name
@@ -39,22 +38,16 @@ Written = dict[str, dict[TopicPartition, Committed]]
 Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and partition
 
 
-@dataclass(eq=False)
-class GroupsActive(RunbookError):
+class GroupsActive(RunbookError, transient=True):
     """Groups with members on the target: a broker lets only them write their offsets. Nothing was moved."""
-
-    transient: ClassVar[bool] = True
 
     @property
     def what(self) -> str:
         return "no group was moved, because some have members on the target; stop these consumers, and do this again"
 
 
-@dataclass(eq=False)
-class GroupsReadOn(RunbookError):
+class GroupsReadOn(RunbookError, transient=True):
     """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
 

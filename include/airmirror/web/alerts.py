@@ -147,7 +147,6 @@ async def _limited_body(request: Request) -> bytes:
     return bytes(body)
 
 
-@dataclass(eq=False)
 class NoSuchDag(AirmirrorError):
     """A DAG that Airflow does not have (yet)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ KEY = "on.failure.notifier"
 INCIDENT = "incident"  # a gauge of the ledger, by the kind of DAG: 1 while runs fail
 
 
-@dataclass(eq=False)
 class BadNotifier(AirmirrorError):
     """A notifier that can't be made."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param, TaskGroup
@@ -33,7 +32,6 @@ now: clear any of them. An answer counts for a day. The button *Report* of a tas
 RUNBOOKS: dict[str, AnyRunbook] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)}
 
 
-@dataclass(eq=False)
 class RunbookNotAllowed(AirmirrorError):
     """A run of a runbook by a user who may not start it. Nothing was done."""
 
@@ -49,7 +47,6 @@ class RunbookNotAllowed(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class NoSuchVerb(AirmirrorError):
     """A run for what its runbook does not have."""
 

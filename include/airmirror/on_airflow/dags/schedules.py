@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow.sdk import (
@@ -19,7 +18,6 @@ from airmirror.config.schedules import CONTINUOUS, cron_line, interval_seconds, 
 from airmirror.errors import AirmirrorError
 
 
-@dataclass(eq=False)
 class BadSchedule(AirmirrorError):
     """A schedule that is neither an interval nor a cron line."""
 
@@ -34,7 +32,6 @@ class BadSchedule(AirmirrorError):
         return f"flow {self.flow!r}: {self.key} = {self.value}: {self.reason}; {way_out(self.key)}"
 
 
-@dataclass(eq=False)
 class TwoSchedules(AirmirrorError):
     """Different schedules of one DAG, of which not all are cron lines: no timetable has them all."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another day's decision
 
 
-@dataclass(eq=False)
 class NotApproved(AirmirrorError):
     """A step without an approval of its own, by a user who may give it. It did nothing."""
 

@@ -29,7 +29,6 @@ from airmirror.windows.window import WindowOrder
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class AuditFailed(AirmirrorError):
     """Partitions of a range that are not on the target as they are on the source."""
 
@@ -40,7 +39,6 @@ class AuditFailed(AirmirrorError):
         return f"flow {self.flow!r}: {len(self.errors)} partitions did not pass the audit:\n{listed(self.errors)}"
 
 
-@dataclass(eq=False)
 class NoInterval(AirmirrorError):
     """An audit that was started without an interval."""
 
@@ -54,7 +52,6 @@ class NoInterval(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class NoOffsets(AirmirrorError):
     """A run for offsets whose form does not name them."""
 
@@ -68,7 +65,6 @@ class NoOffsets(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class BadRange(AirmirrorError):
     """A range of offsets that makes no sense for its partition."""
 

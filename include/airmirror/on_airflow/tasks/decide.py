@@ -60,7 +60,6 @@ def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:
         raise NoPartitionsNamed(str(given)[:200]) from error
 
 
-@dataclass(eq=False)
 class NoPartitionsNamed(AirmirrorError):
     """A run that an operator has started with a configuration that names no partitions."""
 

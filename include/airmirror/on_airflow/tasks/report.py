@@ -34,7 +34,6 @@ from airmirror.topics.sound import sound
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class NotProven(AirmirrorError):
     """A flow's report whose verdict is not good. It is written."""
 
@@ -45,7 +44,6 @@ class NotProven(AirmirrorError):
         return f"flow {self.flow!r}: {self.verdict} The report says which and why."
 
 
-@dataclass(eq=False)
 class ClustersDiffer(AirmirrorError):
     """A comparison that has found differences. Its report is written."""
 
@@ -70,7 +68,6 @@ def report(deployment: Deployment, flow: str, span: Span, run: str, show: Show) 
         raise NotProven(flow, made.headline)
 
 
-@dataclass(eq=False)
 class SlowPattern(AirmirrorError):
     """A pattern of a run's form that may take for ever to match."""
 

@@ -54,7 +54,6 @@ class Asked:
         return f"{self.flow}: {what}?"
 
 
-@dataclass(eq=False)
 class NothingLeft(AirmirrorError):
     """A runbook of which nothing is left to do, or to undo."""
 
@@ -67,7 +66,6 @@ class NothingLeft(AirmirrorError):
         return f"flow {self.flow!r}: nothing of its {self.runbook} is left: {self.why}; {plan} shows how things are"
 
 
-@dataclass(eq=False)
 class RehearsalFailed(AirmirrorError):
     """A failover, or the migration of a move group, that would go wrong, by its rehearsal, whose report is written. Nothing of
     production was touched."""

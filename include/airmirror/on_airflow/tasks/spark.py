@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 CONNECT, SUBMIT = "spark_connect", ("spark", "yarn", "k8s", "local")
 
 
-@dataclass(eq=False)
 class BadSparkConnection(AirmirrorError):
     """An Airflow connection that windows can't be run with."""
 

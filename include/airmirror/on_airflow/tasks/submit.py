@@ -38,7 +38,6 @@ RANGES = "ranges.json"
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class SubmittedWindowFailed(AirmirrorError):
     """A window that spark-submit ran and that did not end well; what its slots committed counts."""
 
@@ -58,7 +57,6 @@ class SubmittedWindowFailed(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class LedgerOutOfReach(AirmirrorError):
     """A driver that runs elsewhere can't read a ledger that is a file here."""
 
@@ -71,7 +69,6 @@ class LedgerOutOfReach(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class DriverNotPossible(AirmirrorError):
     """A standalone master runs no Python drivers."""
 

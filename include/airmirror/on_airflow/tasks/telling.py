@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import fill
 
 from airmirror.errors import AirmirrorError, command, counted, listed, named
@@ -24,7 +23,6 @@ MOST_NAMED = 5  # partitions of one reason that are named
 WIDTH = 68  # what Airflow's page of a log shows of an error's lines without scrolling
 
 
-@dataclass(eq=False)
 class PartitionsFailed(AirmirrorError):
     """Partitions of a window that were not replicated, for an error of their own."""
 
@@ -42,7 +40,6 @@ class PartitionsFailed(AirmirrorError):
         return f"flow {self.flow!r}: {counted(len(self.errors), 'partition')} not replicated:\n{told}"
 
 
-@dataclass(eq=False)
 class NotVerified(AirmirrorError):
     """Partitions that did not pass the gate; the others have advanced.
 
@@ -103,7 +100,6 @@ def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-@dataclass(eq=False)
 class NotMirrored(AirmirrorError):
     """Topics that a run was to be narrowed down to and that the flow does not mirror."""
 

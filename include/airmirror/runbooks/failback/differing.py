@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from airmirror.errors import command
 from airmirror.flows.freezing import overtaking
@@ -28,7 +27,6 @@ from airmirror.wire.mappings import ResetRecord
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class ReturnDiffers(RunbookError):
     """Records that were replicated or returned, and differ between both sides: the flow stays frozen."""
 

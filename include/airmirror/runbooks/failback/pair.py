@@ -22,7 +22,6 @@ def lease_name() -> str:
     return f"{LEASES}{uuid.uuid4().hex[:12]}"
 
 
-@dataclass(eq=False)
 class NoReverseFlow(AirmirrorError):
     """A failback without an enabled reverse flow."""
 
@@ -37,7 +36,6 @@ class NoReverseFlow(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class NothingReturns(AirmirrorError):
     """A failback of topics of which the flow has replicated nothing."""
 

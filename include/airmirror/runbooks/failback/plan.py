@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
@@ -22,11 +21,8 @@ FROZEN = "the flow is frozen"
 NEW = "records of partitions that the flow has copied nothing of yet"
 
 
-@dataclass(eq=False)
-class SourceStillGone(AirmirrorError):
+class SourceStillGone(AirmirrorError, transient=True):
     """A failback whose source can't be reached; ``reason``: what it was asked, and what came of it."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     reason: str

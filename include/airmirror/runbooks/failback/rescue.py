@@ -56,7 +56,6 @@ ORIGIN = "airmirror.origin."  # the first part of the headers' names
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class FlowNotFrozen(AirmirrorError):
     """A rescue for a flow that is not frozen: its next window copies the records that it would rescue."""
 
@@ -67,7 +66,6 @@ class FlowNotFrozen(AirmirrorError):
         return f"flow {self.flow!r} is not frozen, so that its next window copies these records; freeze it first: {freezing}"
 
 
-@dataclass(eq=False)
 class RescueRefused(AirmirrorError):
     """A record that the target does not take; those before it are rescued."""
 
@@ -85,7 +83,6 @@ class RescueRefused(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class RescueTopicUnfit(AirmirrorError):
     """A topic of rescued records that is there, and has too few partitions."""
 

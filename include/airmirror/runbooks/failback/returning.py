@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from airmirror.errors import command
 from airmirror.flows.freezing import commit_change, overtaking, owners_now
@@ -44,7 +43,6 @@ OPEN = "a transaction is open there; it ends when its producer comes back, or wh
 MIXED = "is an aggregate: what applications have written can't be distinguished from the records of other sources"
 
 
-@dataclass(eq=False)
 class ReturnRefused(RunbookError):
     """A return that can't begin; nothing was changed."""
 
@@ -53,7 +51,6 @@ class ReturnRefused(RunbookError):
         return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
 
 
-@dataclass(eq=False)
 class LeftOnSource(RunbookError):
     """Records of the source that are not on the target, and would be left there: neither rescued, nor left on purpose."""
 
@@ -67,11 +64,8 @@ class LeftOnSource(RunbookError):
         )
 
 
-@dataclass(eq=False)
-class ReturnNotDrained(RunbookError):
+class ReturnNotDrained(RunbookError, transient=True):
     """Remote topics that were written to since the last window that copied them back; the return was not ended."""
-
-    transient: ClassVar[bool] = True
 
     @property
     def what(self) -> str:

@@ -9,7 +9,6 @@ unfrozen.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
@@ -35,7 +34,6 @@ from airmirror.windows.resets import Reset
 from airmirror.wire.owners import Owner, named
 
 
-@dataclass(eq=False)
 class GroupsNotBack(RunbookError):
     """Groups whose position on the source is not exact, or differs from the one that was written."""
 

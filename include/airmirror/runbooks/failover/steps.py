@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import check_nothing_returns, freeze, owners_now
@@ -29,7 +28,6 @@ from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal, Mirror
 
 
-@dataclass(eq=False)
 class SourceAnswers(AirmirrorError):
     """A failover as after a disaster, although the source answers: a planned one loses nothing."""
 
@@ -43,7 +41,6 @@ class SourceAnswers(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class SourceGone(AirmirrorError):
     """A planned failover whose source can't be reached; ``reason``: what it was asked, and what came of it."""
 
@@ -55,7 +52,6 @@ class SourceGone(AirmirrorError):
         return f"flow {self.flow!r}: a planned failover needs its source; if it does not come back: {disaster}: {self.reason}"
 
 
-@dataclass(eq=False)
 class GroupsNotExact(RunbookError):
     """Groups that would not resume at the very next record. Nothing was frozen."""
 
@@ -68,7 +64,6 @@ class GroupsNotExact(RunbookError):
         )
 
 
-@dataclass(eq=False)
 class FreezeFirst(AirmirrorError):
     """A step of a failover that comes after the freeze, of a flow that is not frozen, so that its windows still write."""
 
@@ -82,7 +77,6 @@ class FreezeFirst(AirmirrorError):
         return f"flow {self.flow!r} is not frozen; take the step freeze before this one: {freeze}"
 
 
-@dataclass(eq=False)
 class WrittenWhileFreezing(RunbookError):
     """Records of the source that a planned failover has not replicated: written while the flow was frozen, or since."""
 

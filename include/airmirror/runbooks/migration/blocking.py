@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls, writable_topics
 from airmirror.clusters.admin.client import Admin, connect
@@ -29,7 +28,6 @@ KNOWN_SECONDS = 2.0  # for ACLs to be known to all brokers
 _WRITE = frozenset({"WRITE", "ALL"})
 
 
-@dataclass(eq=False)
 class BlockRefused(RunbookError):
     """Producers that a cluster does not let this user block or unblock, or that would not be kept out."""
 

@@ -18,7 +18,6 @@ from airmirror.windows.mirror import Mirror
 PURPOSE = "migration"  # a part of client ids
 
 
-@dataclass(eq=False)
 class NoSuchMove(AirmirrorError):
     """A move group that the configuration does not name."""
 
@@ -35,7 +34,6 @@ class NoSuchMove(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
 class MoveRefused(RunbookError):
     """A step of a migration that is not taken of a move group as things are."""
 
@@ -46,7 +44,6 @@ class MoveRefused(RunbookError):
         return command("migration", "run", "--move", self.move, *words, "--reason", "…", flow=self.flow)
 
 
-@dataclass(eq=False)
 class MoveGroupUnfit(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 

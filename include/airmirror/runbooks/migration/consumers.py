@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.members import members_of
@@ -47,11 +46,8 @@ _Offsets = dict[str, dict[TopicPartition, Committed]]
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
-class GroupsHaveMembers(RunbookError):
+class GroupsHaveMembers(RunbookError, transient=True):
     """Consumers that are still in groups that are to be cut over; none of these groups was moved."""
-
-    transient: ClassVar[bool] = True
 
     cluster: str
     seconds: float
@@ -64,7 +60,6 @@ class GroupsHaveMembers(RunbookError):
         )
 
 
-@dataclass(eq=False)
 class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
@@ -77,11 +72,8 @@ class GroupsNotReady(MoveRefused):
         )
 
 
-@dataclass(eq=False)
-class GroupsNotMoved(MoveRefused):
+class GroupsNotMoved(MoveRefused, transient=True):
     """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
-
-    transient: ClassVar[bool] = True
 
     @property
     def what(self) -> str:

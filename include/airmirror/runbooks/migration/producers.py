@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
@@ -26,7 +25,6 @@ from airmirror.times import utc
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class ConsumersNotCutOver(MoveRefused):
     """Producers that are to be cut over before their consumers: these would read nothing new."""
 
@@ -38,7 +36,6 @@ class ConsumersNotCutOver(MoveRefused):
         )
 
 
-@dataclass(eq=False)
 class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
@@ -47,7 +44,6 @@ class MoveNotFinished(MoveRefused):
         return f"move group {self.move!r} can't be finished yet; {self.run()} shows how far it is"
 
 
-@dataclass(eq=False)
 class WrittenSinceFrozen(MoveRefused):
     """Records that were written to the source after its topics were frozen: not replicated, and no window copies them."""
 

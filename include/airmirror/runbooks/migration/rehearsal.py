@@ -28,7 +28,6 @@ from airmirror.runbooks.runbook import Progress
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class MoveGroupMoved(AirmirrorError):
     """A rehearsal of a move group whose producers were cut over already."""
 

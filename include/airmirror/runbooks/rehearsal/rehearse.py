@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.freezing import check_open
@@ -25,11 +24,8 @@ from airmirror.windows.mirror import Journal, Mirror
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
-class RehearsalNeedsSource(AirmirrorError):
+class RehearsalNeedsSource(AirmirrorError, transient=True):
     """A rehearsal whose source can't be reached: nothing can be compared. ``reason``: what came of asking it."""
-
-    transient: ClassVar[bool] = True
 
     flow: str
     reason: str

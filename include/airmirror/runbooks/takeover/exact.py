@@ -31,7 +31,6 @@ from airmirror.wire.mappings import MappingRecord
 Tell = Callable[[str], None]
 
 
-@dataclass(eq=False)
 class NoHistoryInAggregate(AirmirrorError):
     """Several sources write to one remote topic: equal records do not tell whose they are."""
 

@@ -36,7 +36,6 @@ class CopiedPosition:
     offset: int
 
 
-@dataclass(eq=False)
 class HandbackRefused(RunbookError):
     """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
@@ -48,7 +47,6 @@ class HandbackRefused(RunbookError):
         )
 
 
-@dataclass(eq=False)
 class CopiedSince(RunbookError):
     """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
     before them, and copy them twice."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
@@ -16,11 +14,8 @@ from airmirror.windows.mirrormaker import writers
 STILL_SECONDS = 5.0  # more than a request of a producer that was killed may take to arrive
 
 
-@dataclass(eq=False)
-class MirrorMakerRuns(RunbookError):
+class MirrorMakerRuns(RunbookError, transient=True):
     """MirrorMaker 2 is not stopped; who of it is left, and where something still moves."""
-
-    transient: ClassVar[bool] = True
 
     seconds: float
 
