@@ -35,8 +35,7 @@ class PageTooLarge(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"the page {self.page} has {self.size:,} bytes, and the ledger keeps at most {self.most:,} of a file: narrow the run "
-            "down to some topics, or let the command line write it to files (`airmirror report --write`, `airmirror compare "
-            "--report`, or `--write` of a runbook's plan)"
+            "down to some topics, or let the command line write it to files (--write of the report or plan, --report of compare)"
         )
 
 
