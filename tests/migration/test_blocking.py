@@ -192,7 +192,7 @@ def test_a_block_that_would_keep_out_what_returns_comes_down_again(guarded: list
             future.result(30)
     flow, _ = moving(east, west, tmp_path, move_block_producers="acl", move_reverse="true")
     produce(east, flow.topic, numbered(10), partition=0)
-    takes(flow.opened, "mirror")
+    takes(flow.opened, "mirror", order=replace(ORDER, reverse=False))  # none is enabled here
     with pytest.raises(BlockRefused, match=r"this user, who copies back, is denied WRITE by it; set .*\.principals"):
         blocking.block_producers(flow.opened, move_of(flow.opened), ORDER)
     assert acls_of(east, flow.topic) == [] and flow.opened.ledger.of_kind(ProducerBlock) == []
