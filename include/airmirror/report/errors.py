@@ -17,7 +17,8 @@ class ReportNotWritten(AirmirrorError):
 
     def __str__(self) -> str:
         again = "; what is done is not done again" if self.done else ""
-        said = f"the report can't be written to {self.file}: {self.reason}; give another place (--write, or the DIRECTORY of fetch){again}"
+        way_out = f"give another place (--write, or the DIRECTORY of fetch){again}"
+        said = f"the report can't be written to {self.file}: {self.reason}; {way_out}"
         return f"{self.done} But {said}" if self.done else said
 
 
