@@ -43,6 +43,7 @@ west.bootstrap.servers = {west}
 apart->west.enabled = true
 apart->west.topics = {topic}
 window.schedule = 1 day
+audit.schedule =
 replication.factor = 1
 offset.storage.replication.factor = 1
 offset.storage.partitions = 3
