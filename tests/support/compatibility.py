@@ -85,7 +85,7 @@ SHOWN = {
         "a source topic that is created again in mid-window"
     ),
     "test_the_faults_on_an_older_kafka": Shown(
-        "Kafka", lambda _: "the faults of [faults.md](faults.md): seven files of tests", lambda _: "3.9.1"
+        "Kafka", lambda name: f"the [faults](faults.md) of `test_{name}.py`", lambda _: "3.9.1"
     ),
     "test_it_installs_beside_every_airflow_that_it_runs_on": Shown(
         "Airflow",
