@@ -59,12 +59,12 @@ def test_what_a_page_configures_is_sound(service: str, tmp_path: Path) -> None:
 
 @pytest.mark.seconds
 @pytest.mark.parametrize(  # above are the files of each; what Airflow makes of them does not differ
-    "service", ["mwaa", *(pytest.param(name, marks=pytest.mark.long) for name in SERVICES if name != "mwaa")]
+    "service", [pytest.param(name, marks=[pytest.mark.long] if number else []) for number, name in enumerate(SERVICES)]
 )
 def test_airflow_makes_the_dags_of_a_page_where_the_service_lays_its_files(service: str, tmp_path: Path) -> None:
     files, (home, variables) = files_of(service), SERVICES[service]
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.replace(home, str(tmp_path)))
     script = f'set -a; . "{tmp_path / variables}"; exec "$0" -c "$1"'
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIRMIRROR", "AIRFLOW"))}
