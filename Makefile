@@ -160,10 +160,10 @@ compatibility: install $(OLDEST) ## run the tests of docs/compatibility.md and w
 	PYTHONPATH=tests $(BIN)/python -m support.compatibility build/tried.xml
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
-transcripts: install ## write what commands say into docs/disaster-recovery.md, carried out on two small clusters
-	PYTHONPATH=tests $(BIN)/python -m support.transcripts
+transcripts: install ## write what commands say into docs, carried out on two small clusters: ONLY=take-over.md: into this page
+	PYTHONPATH=tests $(BIN)/python -m support.transcripts $(ONLY)
 
-screenshots: install ## write docs/images/console-*.png, of made-up numbers, with the machine's Chromium
+screenshots: install ## write docs/images, of a real stack (5 minutes), with the machine's Chromium
 	PYTHONPATH=tests $(BIN)/python -m support.screenshots
 
 clean: ## remove everything that install and runs have made
