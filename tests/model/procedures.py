@@ -126,7 +126,7 @@ def broken(rules: OrderRules, world: World) -> str:
     if world.wrong:
         return world.wrong
     if world.lists[2]:
-        return "the target denies what only a fence denied"
+        return "the target denies what only a block denied"
     for topic in ALL:
         for side, log in zip(SIDES, world.logs[topic], strict=True):
             if len(set(log)) != len(log):

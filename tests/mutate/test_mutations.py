@@ -34,4 +34,8 @@ def test_every_mutation_applies_and_names_tests_that_are_there() -> None:
     for mutation in load():
         mutated(mutation, (root / mutation.file).read_text())
         for test in mutation.tests:
-            assert (root / test.partition("::")[0]).exists(), mutation.name
+            place, _, name = test.partition("::")
+            assert (root / place).exists(), mutation.name
+            assert not name or f"def {name.partition('[')[0]}(" in (root / place).read_text(), (
+                f"{mutation.name}: {test}"
+            )

@@ -181,7 +181,7 @@ def _without_blocks(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
 
 
 def _that_stay(opened: Opened, planned: TopicPlan, acls: tuple[Acl, ...]) -> tuple[Acl, ...]:
-    """The ACLs without what a fence has denied that went up and came down between two looks at the ledger: its ACL is gone."""
+    """The ACLs without what a block has denied that went up and came down between two looks at the ledger: its ACL is gone."""
     if not any(map(_denies_writing, acls)):
         return acls
     still = {each for acl in topic_acls(connect(opened.flow.source)) for each in remote_acls(planned.topics, acl)}
