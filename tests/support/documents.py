@@ -111,9 +111,9 @@ def _command(name: str, command: Any, shared: Set[str]) -> str:
     """A command's help, its own options, and the names of those that are shown above."""
     rows = _rows(command)
     lines = [row for row in rows.values() if row not in shared]
-    if common := [f"`{option}`" for option, row in rows.items() if row in shared]:
-        lines.append(f"- [As above](#commands): {', '.join(common)}.")
-    return "\n".join([f"## {name}", "", _help(command), "", *lines, *([""] if lines else [])])
+    common = ", ".join(f"`{option}`" for option, row in rows.items() if row in shared)
+    text = _help(command) + (f" Options [as above](#commands): {common}." if common else "")
+    return "\n".join([f"## {name}", "", text, "", *lines, *([""] if lines else [])])
 
 
 def _help(command: Any) -> str:
