@@ -147,7 +147,6 @@ def takeover(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
         for number in range(2):
             _write(east, "orders", number, 100)
         command("run-window", "--local")
-        found["handback"] = command("handback", "plan")
         for number in range(2):
             _write(east, "orders", number, 100)
         process = start_mirrormaker(command.configuration, command.directory)
