@@ -23,7 +23,7 @@ from support.errors import FLOW, all_errors, sample
 ERRORS = """# Errors
 
 This page lists all errors that Airmirror raises on purpose: when it raises them, and the message with the way out. In a message
-\\<topic> is a placeholder, and so on; in a real message you can copy the command. *Transient*: the same may work later, and
+\\<topic> is a placeholder; in a real message you can copy the command. *Transient*: the same may work later, and
 Airflow tries the task again. *Final*: you must decide or repair something first. *Transient or final*: it depends on the cause.
 The tables follow the packages of the code (`include/airmirror`). `make docs` writes this page from the code.
 """
