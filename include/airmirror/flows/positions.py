@@ -22,7 +22,7 @@ from airmirror.windows.mirror import Mirror
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
 
 
-class NoSuchGroup(AirmirrorError):
+class NoSuchGroup(AirmirrorError, bad_input=True):
     """A group that has committed nothing on the source of a flow."""
 
     flow: str
@@ -36,7 +36,7 @@ class NoSuchGroup(AirmirrorError):
         )
 
 
-class NoSuchPosition(AirmirrorError):
+class NoSuchPosition(AirmirrorError, bad_input=True):
     """The text is neither an offset nor a time."""
 
     text: str

@@ -32,7 +32,7 @@ READ_BACK = (
 )
 
 
-class NothingToReport(AirmirrorError):
+class NothingToReport(AirmirrorError, bad_input=True):
     """A flow without a mapping topic: it has not run yet."""
 
     flow: str

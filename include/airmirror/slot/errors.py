@@ -284,7 +284,7 @@ class SlotFenced(AirmirrorError):
         return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which continues from its progress"
 
 
-class InternalTopicUnfit(AirmirrorError):
+class InternalTopicUnfit(AirmirrorError, bad_input=True):
     """An internal topic that exists with a configuration that would lose what it must keep."""
 
     cluster: str

@@ -201,7 +201,7 @@ class FenceStuck(AirmirrorError, transient=True):
         return f"flow {self.flow!r}: {self.transactional_id!r} can't be fenced: {self.reason}; {see}"
 
 
-class SameCluster(AirmirrorError):
+class SameCluster(AirmirrorError, bad_input=True):
     """Source and target are one cluster."""
 
     flow: str
@@ -217,7 +217,7 @@ class SameCluster(AirmirrorError):
         )
 
 
-class EqualClusterIds(AirmirrorError):
+class EqualClusterIds(AirmirrorError, bad_input=True):
     """Source and target have one cluster id and different brokers."""
 
     flow: str

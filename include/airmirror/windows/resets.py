@@ -34,7 +34,7 @@ class Choice(StrEnum):
     FORGET = "forget"
 
 
-class ResetNotPossible(AirmirrorError):
+class ResetNotPossible(AirmirrorError, bad_input=True):
     """A choice that leads nowhere for a partition."""
 
     partition: str
