@@ -46,6 +46,11 @@ class GroupPoint:
         """Return whether it has members on the target, so that its offsets can't be written from outside."""
         return bool(self.state) and not Group(self.group, self.state).is_idle
 
+    @property
+    def result(self) -> str:
+        """How good the translation is, or why there is none."""
+        return self.reason or ("exact" if self.exact else "estimated")
+
 
 def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
     """The groups that read anything of the flow, all their positions read on the source.
