@@ -15,6 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import TopicPartition
+from airmirror.rows import row_of
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
@@ -41,15 +42,8 @@ class ComparedPartition:
         return self.errors[0] if self.errors else None
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "remote_topic": self.remote_topic,
-            "records": self.records,
-            "expired": self.expired,
-            "lost": self.lost,
-            "error": "; ".join(map(str, self.errors)) or None,
-        }
+        error = "; ".join(map(str, self.errors)) or None
+        return row_of(self, "topic partition remote_topic records expired lost") | {"error": error}
 
 
 def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition]:
