@@ -20,7 +20,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.wire.mappings import MappingRecord
-from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.mirrormaker import OffsetSync
 from airmirror.wire.primitives import MalformedRecord
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
             if entry.value is None:
                 continue
             try:
-                yield decode_offset_sync(entry.key or b"", entry.value)
+                yield OffsetSync.decode(entry.key or b"", entry.value)
             except MalformedRecord as error:  # another writer's: MirrorMaker 2 skips it too
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 

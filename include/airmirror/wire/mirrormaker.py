@@ -91,11 +91,6 @@ class OffsetSync(Declared):
     downstream: int
 
 
-def decode_offset_sync(key: bytes, value: bytes) -> OffsetSync:
-    """Raises MalformedRecord."""
-    return OffsetSync.decode(key, value)
-
-
 @dataclass(frozen=True)
 class Heartbeat(Declared):
     """A flow, by the aliases of its clusters, and the time of the heartbeat in epoch milliseconds."""
@@ -106,8 +101,3 @@ class Heartbeat(Declared):
     source: str
     target: str
     time_ms: int
-
-
-def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
-    """Raises MalformedRecord."""
-    return Heartbeat.decode(key, value)
