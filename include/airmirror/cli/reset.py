@@ -9,8 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console
-from airmirror.cli.steps import telling
+from airmirror.cli.options import By, Yes, console, telling
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened

@@ -39,7 +39,7 @@ def window(result: WindowResult) -> RenderableType:
         source=lambda row: f"{row.source_start:,}–{row.source_end:,}",
         target=lambda row: f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
         bytes=lambda row: decimal(row.bytes),
-        verified=lambda row: _verified(row.verified and row.error is None, row.read_back),
+        verified=lambda row: verified(row.verified and row.error is None, row.read_back),
     )
     return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
@@ -50,24 +50,7 @@ def followed(result: WindowResult) -> Iterator[Text]:
         yield Text(str(result.followed))
 
 
-def runs(results: Sequence[WindowResult]) -> RenderableType:
-    """One row a window, by the name of the run that it belongs to."""
-    numbers = ("partitions", "records", "bytes", "seconds")
-    rows: list[list[Cell]] = [
-        [
-            result.window,
-            len(result.rows),
-            result.copied,
-            decimal(result.bytes),
-            result.seconds,
-            _verified(result.is_verified, result.is_read_back),
-        ]
-        for result in results
-    ]
-    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
-
-
-def _verified(passed: bool, read_back: bool) -> Text:
+def verified(passed: bool, read_back: bool) -> Text:
     """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
     return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
 
