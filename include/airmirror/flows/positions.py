@@ -16,7 +16,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupFacts, TopicPartition
 from airmirror.windows.mirror import Mirror
 
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
@@ -46,16 +46,13 @@ class NoSuchPosition(AirmirrorError, bad_input=True):
 
 
 @dataclass(frozen=True)
-class GroupRow:
+class GroupRow(GroupFacts):
     """A group in one partition. Positions are the next offsets to read; lags are in records and seconds, None unknown.
 
     ``translation`` is where ``position`` is on the target, ``exact`` whether it is the very next record (else estimated),
     ``again`` how many offsets before the position would be read again, ``reason`` why there is no translation.
     """
 
-    group: str
-    topic: str
-    partition: int
     position: int
     lag: int | None
     lag_seconds: float | None

@@ -14,7 +14,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.rows import row_of
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
 from airmirror.windows.compare import Logs, compare, look_at_logs
@@ -25,12 +25,9 @@ from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
-class ComparedPartition:
+class ComparedPartition(CopyFacts):
     """One partition: records that were equal, that could no longer be compared, that are declared lost; what is wrong."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     records: int
     expired: int
     lost: int

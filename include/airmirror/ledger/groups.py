@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
+from airmirror.partitions import GroupFacts
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord, decode
 
@@ -23,16 +24,13 @@ Position = tuple[str, int, UUID, int]  # and an offset in it
 
 
 @dataclass(frozen=True)
-class GroupOffset:
+class GroupOffset(GroupFacts):
     """A group's position in a source partition in one run, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
     ``position``, ``on_target`` the group's position on the target. Times in epoch milliseconds.
     """
 
-    group: str
-    topic: str
-    partition: int
     remote_topic: str
     position: int
     upstream: int | None
@@ -45,7 +43,7 @@ class GroupOffset:
 
 
 @dataclass(frozen=True)
-class GroupLag:
+class GroupLag(GroupFacts):
     """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
@@ -54,9 +52,6 @@ class GroupLag:
     group's, as its cluster lists it, None: not known.
     """
 
-    group: str
-    topic: str
-    partition: int
     cluster: str
     position: int
     lag: int

@@ -239,7 +239,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     at = stable_offsets(journal.target, {each.group for each in found} & there.keys(), {each.topic for each in found})
     rows = []
     for move in found:
-        now = at.get(move.group, {}).get(TopicPartition(move.topic, move.partition))
+        now = at.get(move.group, {}).get(move.key)
         state = there[move.group].state if move.group in there else ""
         rows.append(PutBack(move, now.offset, state, now.metadata) if now else PutBack(move, -1, state))
     return rows

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
-from airmirror.partitions import OfCopy, OfPartition
+from airmirror.partitions import OfCopy, PartitionFacts
 from airmirror.times import utc
 from airmirror.wire.fields import (
     BYTES_16,
@@ -190,7 +190,7 @@ class MappingRecord(MappingTopicRecord, OfCopy):
 
 
 @dataclass(frozen=True)
-class Verified(MappingTopicRecord, OfPartition):
+class Verified(MappingTopicRecord, PartitionFacts):
     """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the mapping topic as
     its judge had read it; where a reset of the partition lies between, it slept, and the record counts for nothing."""
 
@@ -200,8 +200,6 @@ class Verified(MappingTopicRecord, OfPartition):
         source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64, seen=INT64
     )
 
-    topic: str
-    partition: int
     source_topic_id: UUID
     offset: int
     target_end: int
@@ -211,15 +209,13 @@ class Verified(MappingTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class Hold(MappingTopicRecord, OfPartition):
+class Hold(MappingTopicRecord, PartitionFacts):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
     key_fields: ClassVar[Fields] = PARTITION
     value_fields: ClassVar[Fields] = fields(offset=INT64, reason=REASON, window=STRING, by=STRING, time_ms=INT64)
 
-    topic: str
-    partition: int
     offset: int
     reason: str
     window: str
@@ -288,7 +284,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(MappingTopicRecord, OfPartition):
+class Decision(MappingTopicRecord, PartitionFacts):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would resume at.
@@ -300,8 +296,6 @@ class Decision(MappingTopicRecord, OfPartition):
         action=enumerated(Action, "decision"), offset=INT64, reason=REASON, by=STRING
     )
 
-    topic: str
-    partition: int
     time_ms: int
     action: Action
     offset: int
@@ -310,7 +304,7 @@ class Decision(MappingTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class ResetRecord(MappingTopicRecord, OfPartition):
+class ResetRecord(MappingTopicRecord, PartitionFacts):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
@@ -326,8 +320,6 @@ class ResetRecord(MappingTopicRecord, OfPartition):
         )
     )
 
-    topic: str
-    partition: int
     time_ms: int
     choice: str
     problem: str

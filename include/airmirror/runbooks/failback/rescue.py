@@ -160,7 +160,7 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
 def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, granted: GrantedLease, number: int) -> None:
     """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
-    key = TopicPartition(row.topic, row.partition)
+    key = row.key
     begin = row.start
     limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
     most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)
