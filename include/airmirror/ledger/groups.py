@@ -11,10 +11,11 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
+from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupFacts
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.mappings import MappingRecord, decode
+from airmirror.wire.mappings import MappingRecord
 
 AT_ONCE = 2_000  # rows of values in one query
 LONGEST_GROUP = 512  # characters
@@ -114,20 +115,15 @@ def mappings_around(
         )
         before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
         after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = sql.select(mappings.c.key, mappings.c.value).select_from(
-            part.join(
-                mappings,
-                sql.and_(
-                    mappings.c.flow == flow,
-                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
-                    mappings.c.source_start >= sql.func.coalesce(before, 0),
-                    mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
-                ),
-            )
+        query = _joined(
+            part,
+            flow,
+            mappings.c.source_start >= sql.func.coalesce(before, 0),
+            mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
         )
-        for key, value in connection.execute(query):
-            if bytes(key) not in found:
-                found[bytes(key)] = _mapping(key, value)
+        for row in connection.execute(query):
+            if bytes(row.key) not in found:
+                found[bytes(row.key)] = mapping_of(row)
     return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
 
 
@@ -256,26 +252,16 @@ def _found(
         same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
         first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
         start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        query = sql.select(mappings.c.key, mappings.c.value).select_from(
-            part.join(
-                mappings,
-                sql.and_(
-                    mappings.c.flow == flow,
-                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
-                    mappings.c.source_start == start,
-                ),
-            )
-        )
-        for key, value in connection.execute(query):
-            if bytes(key) not in seen:
-                seen.add(bytes(key))
-                yield _mapping(key, value)
+        for row in connection.execute(_joined(part, flow, mappings.c.source_start == start)):
+            if bytes(row.key) not in seen:
+                seen.add(bytes(row.key))
+                yield mapping_of(row)
 
 
-def _mapping(key: Any, value: Any) -> MappingRecord:
-    record = decode(bytes(key), bytes(value))
-    assert isinstance(record, MappingRecord)
-    return record
+def _joined(part: Any, flow: str, *wanted: sql.ColumnElement[bool]) -> sql.Select[Any]:
+    """The mapping records of the partitions of ``part`` that are wanted."""
+    same = (mappings.c.flow == flow, *(mappings.c[name] == part.c[name] for name in _PARTITION))
+    return sql.select(mappings.c.key, mappings.c.value).select_from(part.join(mappings, sql.and_(*same, *wanted)))
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:
