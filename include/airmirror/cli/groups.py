@@ -39,7 +39,7 @@ def groups(
     with given.opened(shows=True) as opened:
         flow, rows = opened.flow.name, list_positions(opened, group or ())
     if given.as_json:
-        print_json(console, [row.as_dict() for row in rows])
+        print_json(console, [asdict(row) for row in rows])
     else:
         _show(flow, rows)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
@@ -64,9 +63,6 @@ class GroupRow(GroupFacts):
     target_lag: int | None
     target_lag_seconds: float | None
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:

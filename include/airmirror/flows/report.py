@@ -125,7 +125,7 @@ def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str,
     if not here.cluster_id:
         return [], ("Where consumer groups stand: the source was not read.",)
     try:
-        rows = [each.as_dict() for each in list_positions(record)]
+        rows = [asdict(each) for each in list_positions(record)]
     except AirmirrorError as error:
         return [], (f"Where consumer groups stand: {error}",)
     for row in rows:  # integers only (report/canonical)
