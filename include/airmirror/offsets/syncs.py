@@ -11,11 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
-from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
+from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
@@ -78,7 +79,7 @@ def emit_offset_syncs(
         for missing in routes.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor)
+            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor, COMPACTED)
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger, ledger.load_offset_syncs)
