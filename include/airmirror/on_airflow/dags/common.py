@@ -82,6 +82,17 @@ class ReportLink(DataDocsLink):
     name, key = "Report", REPORT
 
 
+class Reports:
+    """The mixin of tasks that write a page: the button *Report* leads to it."""
+
+    operator_extra_links = (ReportLink(),)
+    page = ""
+
+    def show(self, page: str) -> None:
+        """Let the button lead to this page."""
+        self.page = page
+
+
 def link_to(page: str) -> str:
     """Return the address of a page of the ledger, from Airflow's base path on; empty: there is none."""
     return f"airmirror/pages/{quote(page)}" if page else ""
