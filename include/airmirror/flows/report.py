@@ -27,8 +27,8 @@ EXPECTATIONS = (
     "window's gate has those of then."
 )
 READ_BACK = (
-    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks, or an older version "
-    "of Airmirror, which did not record it). `airmirror verify` compares them."
+    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks). `airmirror verify` "
+    "compares them."
 )
 
 

@@ -1,13 +1,12 @@
 """The records of the mapping topic, versioned: leases, mappings, verified offsets, holds, decisions, resets, identity.
 
-A key begins with INT8 kind, a value with INT16 version (0; of mappings 1, if they tell when they were read). Keys are unique,
-so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here and
+A key begins with INT8 kind, a value with INT16 version (0). Keys are unique, so that compaction keeps what counts; a null value
+deletes. docs/formats.md documents the fields that are declared here and
 in ``freezes``.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -35,7 +34,6 @@ from airmirror.wire.fields import (
 from airmirror.wire.moves import OfMoves
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
-VERSION = 0
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
@@ -120,9 +118,9 @@ class MappingRecord(MappingTopicRecord, OfCopy):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
-    the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
+    the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown.
     ``leader_epoch`` is that of the last batch on the source, ``target_epoch`` of the last one on the target, where it was read
-    back; -1 unknown, as in records before version 2. ``source_checksum`` is that of the source's batch with the offset before
+    back; -1 unknown. ``source_checksum`` is that of the source's batch with the offset before
     ``source_end``, by which a restored log is recognised; -1 unknown, and in compacted topics, whose batches are rewritten.
     """
 
@@ -138,11 +136,9 @@ class MappingRecord(MappingTopicRecord, OfCopy):
                 "ranges",
                 FieldType("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:"),
             ),
+            *fields(min_timestamp=INT64, read_ms=INT64, target_epoch=INT32, source_checksum=INT64).fields,
         )
     )
-    times: ClassVar[Fields] = fields(min_timestamp=INT64, read_ms=INT64)  # since version 1
-    epochs: ClassVar[Fields] = fields(target_epoch=INT32)  # since version 2
-    checksums: ClassVar[Fields] = fields(source_checksum=INT64)  # since version 3
 
     source_topic_id: UUID
     topic: str
@@ -175,18 +171,6 @@ class MappingRecord(MappingTopicRecord, OfCopy):
     def was_read_back(self) -> bool:
         """Return whether the slot has read from the target what it copied, and found it equal (``window.verify``)."""
         return not self.copied or self.target_epoch >= 0
-
-    def encode_value(self) -> bytes:
-        known = (self.read_ms, self.target_epoch, self.source_checksum)
-        version = max((number for number, value in enumerate(known, 1) if value >= 0), default=VERSION)
-        later = b"".join(each.encode(self) for each in self.later_fields(version))
-        return struct.pack(">h", version) + self.value_fields.encode(self) + later
-
-    @classmethod
-    def later_fields(cls, version: int) -> tuple[Fields, ...]:
-        """The fields that a version has after those of version 0; none of a version that is not known."""
-        later = (cls.times, cls.epochs, cls.checksums)
-        return later[:version] if VERSION < version <= len(later) else ()
 
 
 @dataclass(frozen=True)
@@ -363,13 +347,9 @@ def decode(key: bytes, value: bytes | None) -> Record:
     if value is None:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
-    version = reader.int16()
-    later = MappingRecord.later_fields(version) if declared is MappingRecord else ()
-    if version != VERSION and not later:
+    if (version := reader.int16()) != declared.version:
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
     found = declared.value_fields.decode(reader, found)
-    for more in later:
-        found = more.decode(reader, found)
     reader.end()
     return declared(**found)
 
