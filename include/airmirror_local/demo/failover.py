@@ -178,7 +178,7 @@ def _lost(made: FailoverOutcome) -> Iterator[str]:
     """Yield what is known of what was not replicated, before east is back."""
     yield f"  {shown_outcome(made).headline}"
     for point in made.plan.partitions:
-        yield f"  {point.name}: nothing from offset {point.verified_end} on is known to be replicated"
+        yield f"  {point.key}: nothing from offset {point.verified_end} on is known to be replicated"
 
 
 def _rescue(console: Console, step: Step, pair: Pair) -> None:

@@ -69,10 +69,6 @@ class Divergence(CopyFacts):
     waits: Written = Written()
 
     @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    @property
     def lost(self) -> int:
         """Offsets that were replicated and that the source does not have any more; what its retention deletes does not count."""
         return max(0, self.replicated_end - max(self.kept_end, 0))

@@ -31,10 +31,6 @@ class PartitionPoint(CopyFacts):
     lost_on_target: int
 
     @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    @property
     def unverified(self) -> int:
         """Offsets that are committed on the target and that no gate has let pass yet."""
         return max(0, self.committed_end - self.verified_end)
