@@ -60,7 +60,7 @@ class CopyFacts(PartitionFacts, OfCopy):
 
 
 @dataclass(frozen=True)
-class GroupFacts(OfPartition):
+class GroupPartition(OfPartition):
     """The base of facts of one partition as a consumer group has it."""
 
     group: str

@@ -19,11 +19,11 @@ from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.parts import CLIENT
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.naming.patterns import TopicFilter
-from airmirror.partitions import GroupFacts, TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 
 
 @dataclass(frozen=True)
-class ComparedPosition(GroupFacts):
+class ComparedPosition(GroupPartition):
     """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
 
     ``skipped``: records that it would never read; ``again``: that it would read a second time (-1: there are too many

@@ -15,7 +15,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
-from airmirror.partitions import GroupFacts, TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.windows.mirror import Mirror
 
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
@@ -45,7 +45,7 @@ class NoSuchPosition(AirmirrorError, bad_input=True):
 
 
 @dataclass(frozen=True)
-class GroupRow(GroupFacts):
+class GroupRow(GroupPartition):
     """A group in one partition. Positions are the next offsets to read; lags are in records and seconds, None unknown.
 
     ``translation`` is where ``position`` is on the target, ``exact`` whether it is the very next record (else estimated),

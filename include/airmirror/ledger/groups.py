@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
-from airmirror.partitions import GroupFacts
+from airmirror.partitions import GroupPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord
 
@@ -25,7 +25,7 @@ Position = tuple[str, int, UUID, int]  # and an offset in it
 
 
 @dataclass(frozen=True)
-class GroupOffset(GroupFacts):
+class GroupOffset(GroupPartition):
     """A group's position in a source partition in one run, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
@@ -44,7 +44,7 @@ class GroupOffset(GroupFacts):
 
 
 @dataclass(frozen=True)
-class GroupLag(GroupFacts):
+class GroupLag(GroupPartition):
     """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.

@@ -12,13 +12,13 @@ from airmirror.naming import TopicFilter
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_without_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
-from airmirror.partitions import GroupFacts, OfCopy, TopicPartition
+from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror
 
 
 @dataclass(frozen=True)
-class GroupPoint(GroupFacts, OfCopy):
+class GroupPoint(GroupPartition, OfCopy):
     """A group in one partition. Positions are the next offsets to read; ``seen_ms``: when ``position`` was read.
 
     ``translation`` is where it resumes in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import CLEANUP_POLICY, topic_configs
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
-from airmirror.partitions import GroupFacts, TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.runbooks.failover.groups import GroupPoint
 from airmirror.topics.names import select
 from airmirror.windows.cursor import decoded
@@ -26,7 +26,7 @@ FETCH_BYTES = 64 << 10  # one record is looked for
 
 
 @dataclass(frozen=True)
-class Proof(GroupFacts):
+class Proof(GroupPartition):
     """A group in one partition. ``translation``: where it would resume on the target, None: nowhere; ``again``: offsets that
     it would read again, since they are not verified yet; ``wrong``: why it would not resume at the very next record, or "".
     """

@@ -9,7 +9,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Sync, Translated
-from airmirror.partitions import GroupFacts, TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.runbooks.takeover.copies import Continued, TakeoverCopies, copies_now
 from airmirror.runbooks.takeover.history import Incident, incidents, syncs_of
 from airmirror.topics.drift import Drift, drifts
@@ -20,7 +20,7 @@ from airmirror.windows.mirrormaker import writers
 
 
 @dataclass(frozen=True)
-class GroupForecast(GroupFacts):
+class GroupForecast(GroupPartition):
     """A group in one partition, and what becomes of its position: ``exact``, or not, and why."""
 
     position: int
