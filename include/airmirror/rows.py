@@ -8,8 +8,8 @@ from typing import Any
 
 
 def rows_of(items: Iterable[object], columns: str, **made: Callable[[Any], Any]) -> list[dict[str, Any]]:
-    """A row for each item. ``columns``: their names in order, each that of an attribute too; or ``name=attribute``, where that may
-    be one of another (``name=one.other``). ``made``: by a column's name, what makes its value of an item."""
+    """A row for each item. ``columns``: their names in order, each that of an attribute too; or ``name=attribute``, where that
+    may be one of another (``name=one.other``). ``made``: by a column's name, what makes its value of an item."""
     named = (each.partition("=") for each in columns.split())
     values = {name: made[name] if name in made else attrgetter(of or name) for name, _, of in named}
     assert made.keys() <= values.keys()

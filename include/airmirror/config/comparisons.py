@@ -15,7 +15,7 @@ SIDES = ("source", "target")
 
 
 def problems(placed: Iterable[Placed], aliases: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with the values of comparisons, apart from their types."""
+    """Yield the problems with the values of comparisons, apart from their types."""
     for name, given in by_owner(placed, Level.COMPARE).items():
         for side in SIDES:
             key = f"compare.{name}.{side}"

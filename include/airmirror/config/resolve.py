@@ -35,7 +35,7 @@ def flows(placed: Iterable[Placed]) -> tuple[str, ...]:
 
 
 def by_owner(placed: Iterable[Placed], level: Level) -> dict[str, dict[str, Placed]]:
-    """What is set at a level, by whose it is and by its name."""
+    """The settings of a level, by their owner and by name."""
     found: dict[str, dict[str, Placed]] = {}
     for each in placed:
         if each.at.level is level:

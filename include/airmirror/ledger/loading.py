@@ -28,7 +28,9 @@ LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's li
 INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
 
-Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, and the other columns; None: it is deleted
+Change = tuple[
+    tuple[Any, ...], Row | None
+]  # a primary key without the flow, and the other columns; None: it is deleted
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:

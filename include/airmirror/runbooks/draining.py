@@ -192,7 +192,7 @@ def _topics(opened: Opened) -> set[str]:
 
 
 def _refused(prepared: Prepared) -> list[str]:
-    """What is refused of the flow, but for topics that another order has named."""
+    """The refusals of the flow, but for those of topics that another order has named."""
     if not prepared.refused:
         return []
     owners, planned = prepared.opened.ledger.owners(), plan_topics(prepared.opened)

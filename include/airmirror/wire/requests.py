@@ -46,7 +46,7 @@ class MalformedResponse(AirmirrorError, transient=True):
 
 @contextmanager
 def _malformed() -> Iterator[None]:
-    """What can't be read of an answer is the broker's fault: MalformedResponse."""
+    """Raise MalformedResponse for an answer that can't be read."""
     try:
         yield
     except (IndexError, ValueError, KeyError, struct.error) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -85,7 +86,7 @@ class ReportLink(DataDocsLink):
 class Reports:
     """The mixin of tasks that write a page: the button *Report* leads to it."""
 
-    operator_extra_links = (ReportLink(),)
+    operator_extra_links: Collection[BaseOperatorLink] = (ReportLink(),)
     page = ""
 
     def show(self, page: str) -> None:

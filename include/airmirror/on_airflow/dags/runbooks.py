@@ -176,7 +176,7 @@ def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str
 
 
 def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
-    """What the form asks for."""
+    """The fields of the form."""
     verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
     return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
 
@@ -202,7 +202,7 @@ def _field(option: OrderOption, flow: Flow) -> Param:
 
 
 def told(runbook: AnyRunbook) -> str:
-    """What a runbook does, as Markdown."""
+    """A runbook's summary and steps, as Markdown."""
     lines = [runbook.summary, ""]
     for step in runbook.steps:
         lines.append(f"- `{step.name}`{', after a question' if step.asks else ''}: {step.does}")

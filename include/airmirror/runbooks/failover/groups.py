@@ -45,7 +45,7 @@ class GroupPoint(GroupPartition, OfCopy):
 
     @property
     def result(self) -> str:
-        """How good the translation is, or why there is none."""
+        """The quality of the translation, or the reason why there is none."""
         return self.reason or ("exact" if self.exact else "estimated")
 
 

@@ -87,9 +87,7 @@ def _shown_plan(opened: Opened, found: Sequence[CopiedPosition]) -> Document:
 
 
 def _positions(found: Sequence[CopiedPosition]) -> Section:
-    rows = rows_of(
-        found, "topic partition copied_last=offset continues_at", continues_at=lambda each: each.offset + 1
-    )
+    rows = rows_of(found, "topic partition copied_last=offset continues_at", continues_at=lambda each: each.offset + 1)
     brief = ("topic", "partition", "copied_last", "continues_at")
     return Section("partitions", rows, "Where MirrorMaker 2 continues", brief=brief, empty="nothing was copied")
 

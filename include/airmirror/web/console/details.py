@@ -31,9 +31,7 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
         "topic": key[0],
         "partition": key[1],
         "numbers": asdict(own) if own else None,
-        "verified": None
-        if verified is None
-        else row_of(verified, "offset target_end window time_ms"),
+        "verified": None if verified is None else row_of(verified, "offset target_end window time_ms"),
         "hold": None if hold is None else row_of(hold, "offset reason window by time_ms"),
         "decisions": rows_of(
             (each for each in now.decisions if (each.topic, each.partition) == key),
