@@ -29,7 +29,7 @@ class PartitionError(AirmirrorError, OfPartition):
 
 
 class CopyError(PartitionError, OfCopy):
-    """An error of one partition and its copy in the ``remote_topic`` of the ``target``."""
+    """An error of one partition and its copy on the target."""
 
     target: str
     remote_topic: str
