@@ -114,7 +114,9 @@ def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int)
             self.asked += 1
             answer: Future[dict[str, object]] = Future()
             if self.asked > times:
-                answer.set_result({"retention.ms": SimpleNamespace(value="7", source=1, is_read_only=0, is_sensitive=0)})
+                answer.set_result(
+                    {"retention.ms": SimpleNamespace(value="7", source=1, is_read_only=0, is_sensitive=0)}
+                )
             else:
                 answer.set_exception(KafkaException(KafkaError(KafkaError._DESTROY_BROKER)))
             return dict.fromkeys(resources, answer)

@@ -4,8 +4,9 @@ Where a test of another room is the scenario, that one is named here, and there 
 
 | scenario | its test |
 |---|---|
-| a stop and a failback: there four of five records stay, here all five | ``test_nodes.py``: five_records_of_five_come_through_a_failback |
-| pause and resume | ``flows/test_freezing.py``: nobody_writes_for_a_frozen_flow_until_it_is_opened; what others write meanwhile: \
+| a stop and a failback: there four of five records stay, here all five | ``test_nodes.py``: \
+five_records_of_five_come_through_a_failback |
+| pause and resume | ``flows/test_freezing.py``: nobody_writes_for_a_frozen_flow_until_it_is_opened; what others write: \
 ``windows/test_faults.py``: records_of_others_hold_the_partition; in Airflow: ``on_airflow/test_window_tasks.py``: \
 a_paused_dag_ends_its_window_and_says_so |
 | an update of the configuration | ``test_flows.py``: a_configuration_is_changed_while_its_flow_has_work |

@@ -14,7 +14,16 @@ from airmirror_local.proxy import Proxy
 from support.failovers import DISASTER, at, fail_over, windowed, with_groups, without_source
 from support.flows import mirror
 from support.following import numbered
-from support.topics import Record, assert_mirrored, create_topic, end_offsets, open_transaction, produce, read_all, topics_of
+from support.topics import (
+    Record,
+    assert_mirrored,
+    create_topic,
+    end_offsets,
+    open_transaction,
+    produce,
+    read_all,
+    topics_of,
+)
 from support.topologies import deploy, fresh_records
 
 FETCH = 1

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.config import Cluster
 from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import compare_clusters
@@ -20,7 +19,7 @@ from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.returning import LeftOnSource
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.resets import Choice
-from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker, start_cluster
+from airmirror_local.brokers import IMPATIENT, BrokerCluster, start_broker, start_cluster
 from support.elections import bring_back, make_unclean, take_over
 from support.failovers import DISASTER, PLANNED, at, fail_over, without_source
 from support.returns import ORDER, REVERSE, Both, forward_and_reverse, write
@@ -100,20 +99,23 @@ def test_five_records_of_five_come_through_a_failback(three: BrokerCluster, both
     assert both.values(both.west)[0] == [*kept, *there, *new]
 
 
-def differing(both: Both) -> dict[Kind, list[bytes | None]]:
-    """The records that ``airmirror compare`` names by their offsets, by what became of them."""
-    ends = (Cluster("source", (both.east.bootstrap,), {}), Cluster("target", (both.west.bootstrap,), {}))
-    (row,) = compare_clusters(*ends, ComparisonRequest((both.topic,)))
+def alone(both: Both) -> tuple[list[bytes | None], list[bytes | None]]:
+    """The records that `airmirror compare` names, by their offsets, as those of the source alone, and of the target alone."""
+    flow = both.forward.flow
+    (row,) = compare_clusters(flow.source, flow.target, ComparisonRequest((both.topic,)))
     assert row.findings is not None and row.findings.are_all_named
-    found: dict[Kind, list[bytes | None]] = {}
-    for each in row.differences:
-        side, first = (both.east, each.source_offset) if each.source_offset >= 0 else (both.west, each.target_offset)
-        found.setdefault(each.kind, []).extend(at(both.records(side), 0, [(first, first + each.count - 1)]))
-    return found
+    assert {each.kind for each in row.differences} <= {Kind.MISSING, Kind.LAGGING, Kind.EXTRA}
+    here = [
+        (each.source_offset, each.source_offset + each.count - 1) for each in row.differences if each.target_offset < 0
+    ]
+    there = [
+        (each.target_offset, each.target_offset + each.count - 1) for each in row.differences if each.source_offset < 0
+    ]
+    return at(both.records(both.east), 0, here), at(both.records(both.west), 0, there)
 
 
 def test_every_record_that_two_unclean_elections_lose_is_named(three: BrokerCluster, both: Both) -> None:
-    """Scenario: a node that was away leads, and what was written meanwhile is lost; so it is a second time, after a failover; then
+    """Scenario: a node that was away leads, and what was written meanwhile is lost; that happens again after a failover, and then
     the flow fails back.
 
     Cluster Mirroring ends with five of twelve records on both sides, and names none of the others. Here a window stops at what
@@ -131,15 +133,15 @@ def test_every_record_that_two_unclean_elections_lose_is_named(three: BrokerClus
         assert copied_on(both) == 1
         lost: list[bytes] = []
 
-        def alone() -> None:
+        def while_away() -> None:
             lost.extend(wrote(1, 1))
             assert copied_on(both) == 1
 
-        take_over(three, both.topic, second, first, alone)
+        take_over(three, both.topic, second, first, while_away)
         since = wrote(10, 2)
         (row,) = both.window(both.forward).rows
         assert type(row.error) is SourceDiverged and "ends at offset 1 now" in str(row.error) and not row.copied
-        assert differing(both) == {Kind.EXTRA: lost, Kind.MISSING: since}
+        assert alone(both) == (since, lost)
         accept = ResetOrder((both.topic,), (), Choice.ACCEPT_LOSS, by="ada", reason="node 1 is gone")
         (reset,) = carry_out(both.forward, accept)
         assert reset.start == 1 and "cut at offset 1, 2 was reached" in reset.facts.problem
@@ -150,8 +152,7 @@ def test_every_record_that_two_unclean_elections_lose_is_named(three: BrokerClus
         take_over(three, both.topic, first, second, lambda: None)
         never = wrote(200, 6)
         assert both.values(both.east)[0] == [*shared, *lost, *never]
-        found = differing(both)
-        assert found == {Kind.EXTRA: [*since, *there], Kind.LAGGING: never}
+        assert alone(both) == (never, [*since, *there])
         plan = failback_plan(both.now(both.forward))
         (part,) = plan.partitions
         assert part.lost == len(since) and "cut at offset 1, 3 was reached" in part.problem

@@ -16,7 +16,12 @@ def test_each_scenario_names_tests_that_there_are() -> None:
     rows = ROW.findall(mirroring.__doc__ or "")
     assert len(rows) == 13
     for scenario, tests in rows:
-        named = [(file, name) for file, names in FILE.findall(tests) for name in re.split(r", | ", names.strip()) if "_" in name]
+        named = [
+            (file, name)
+            for file, names in FILE.findall(tests)
+            for name in re.split(r", | ", names.strip())
+            if "_" in name
+        ]
         assert named, scenario
         for file, name in named:
             path = HERE / file if (HERE / file).exists() else HERE.parent / file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import NewTopic
 from tenacity import Retrying, stop_after_delay, wait_fixed
 

@@ -39,6 +39,7 @@ SECONDS = 120.0
 # fetches, which then waits for seconds at times.
 AT_ONCE: dict[str, str | int | bool] = {"enable.sparse.connections": False, "log_level": 0}
 SETTLE_SECONDS = 60.0
+OFFSET_SECONDS = 10.0  # after which a client that asks a node that is not there any more is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,10 +402,10 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     for attempt in _patiently(KafkaException):  # a node that has just started again may be fenced for a moment
         with attempt:
             try:
-                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=OFFSET_SECONDS)
                 return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
             except KafkaException:
-                _admin.cache_clear()  # one that once found no leaders may find none for ever
+                _admin.cache_clear()  # one that once found no leaders, or a node that was killed, may find none for ever
                 raise
     raise AssertionError("unreachable")
 
