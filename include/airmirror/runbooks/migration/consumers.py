@@ -35,6 +35,7 @@ from airmirror.runbooks.moving import (
     move_groups,
     moved,
     not_exact,
+    remember,
     unleased,
 )
 from airmirror.windows.mirror import Mirror
@@ -142,6 +143,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
                 return found
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, all_too=True)
+            remember_cut_over(writer, move, found.rows)  # again: an undo takes no lease, and may have forgotten it meanwhile
         wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
@@ -174,7 +176,7 @@ def remember_cut_over(writer: MappingWriter, move: Move, rows: Sequence[GroupPos
         for key, each in offsets.items()
         if key.topic in topics and (group, *key) not in there
     ]
-    writer.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
+    remember(writer, [*found, mark])
 
 
 def not_cut_over(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
