@@ -34,6 +34,7 @@ from support.sides import Sides
 from support.topics import Record, create_topic, end_offsets, produce, read_all, topics_of
 
 Side = Literal["east", "west"]
+Positions = dict[tuple[str, Side], dict[tuple[str, int], int]]  # of groups, on each side
 Partition = tuple[str, int]  # of the source's topic, wherever its records are
 CONNECTOR = "MirrorSourceConnector"
 MOST_WINDOWS = 20
@@ -218,7 +219,7 @@ class Estate:
         """What was acknowledged of a topic."""
         return [value for (name, _), values in self.acknowledged.items() if name == topic for value in values]
 
-    def positions(self) -> dict[tuple[str, Side], dict[tuple[str, int], int]]:
+    def positions(self) -> Positions:
         """Where groups stand on both sides."""
         sides: tuple[Side, Side] = ("east", "west")
         return {(group, side): committed(self.broker(side), group) for group in self.groups.values() for side in sides}
