@@ -110,8 +110,9 @@ def write_procedures(file: Path, runs: Sequence[Kept]) -> None:
         f"{sum(not each.failures for each in reports)} of {len(reports)} seeds passed (seeds {_ranges(sorted(last))}; "
         + ", ".join(f"{count} at commit {commit}" for commit, count in commits.items())
         + f", until {max(each.day for each in runs)}): {sum(each.commands for each in reports):,} commands, of which "
-        f"{sum(each.killed for each in reports)} were killed or ended, {sum(happened.values())} faults that happened; {missed} more "
-        f"were planned and found nothing to befall. A seed took {sum(seconds) / len(seconds):.0f} s, the longest {max(seconds):.0f} s.",
+        f"{sum(each.killed for each in reports)} were killed or ended, {sum(happened.values())} faults that happened; "
+        f"{missed} more were planned and found nothing to befall. A seed took {sum(seconds) / len(seconds):.0f} s, the longest "
+        f"{max(seconds):.0f} s.",
         "",
         f"| procedure | passed | {' | '.join(map(_words, kinds))} | commands (killed) | records |",
         "|---|---|" + "---|" * len(kinds) + "---|---|",

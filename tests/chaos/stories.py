@@ -35,8 +35,8 @@ MOVE = "shop"
 
 @dataclass(frozen=True)
 class Doing:
-    """A command. ``only``: steps that are named. ``breaks_off``: nobody does it again after its faults; of the usual steps, a seed
-    takes the first few. ``meets``: the kind of its one fault, at one of its first writes; None: any, anywhere, or none."""
+    """A command. ``only``: steps that are named. ``breaks_off``: nobody does it again after its faults; of the usual steps, a
+    seed takes the first few. ``meets``: the kind of its one fault, at one of its first writes; None: any, anywhere, or none."""
 
     book: str
     verb: Verb = "run"
@@ -98,7 +98,6 @@ def _read_on(does: Doing, *between: Act) -> tuple[Act | Doing, ...]:
     undo = replace(does, verb="undo", only=(), meets="second_driver")
     undo = replace(undo, options={key: each for key, each in undo.options.items() if key == "move"})
     return replace(does, breaks_off=True), *between, "read", does, undo
-
 
 
 STORIES: dict[str, Story] = {

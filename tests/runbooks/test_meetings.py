@@ -231,7 +231,7 @@ def test_a_failback_that_an_undo_has_ended_is_not_said_to_be_done(sides: Sides, 
     undo_failback(both.elsewhere(tmp_path).pair, FailbackOrder(**WHY))
     steps = failback_steps.drain_step, failback_steps.end_step, failback_steps.move_step, failback_steps.unfreeze_step
     for step in steps:
-        with pytest.raises(ReturnFirst, match="nothing of what is frozen returns .* --step return"):
+        with pytest.raises(ReturnFirst, match=r"nothing of what is frozen returns .* --step return"):
             step(both.pair, ORDER)
 
 

@@ -47,7 +47,7 @@ class GroupsNotBack(RunbookError):
 
 
 class ReturnFirst(AirmirrorError):
-    """A step of a failback that comes after the return, of topics that are frozen and do not return: an undo may have ended it."""
+    """A step of a failback that comes after the return, of what is frozen and does not return: an undo may have ended it."""
 
     flow: str
     topics: tuple[str, ...]
@@ -55,7 +55,9 @@ class ReturnFirst(AirmirrorError):
     def __str__(self) -> str:
         its = [word for topic in self.topics for word in ("--topic", topic)]
         begin = command("failback", "run", *its, "--step", "return", "--reason", "…", "--yes", flow=self.flow)
-        return f"flow {self.flow!r}: nothing of what is frozen returns to its source; take the step return before this one: {begin}"
+        return (
+            f"flow {self.flow!r}: nothing of what is frozen returns to its source; take the step return first: {begin}"
+        )
 
 
 def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:

@@ -143,7 +143,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
                 return found
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, all_too=True)
-            remember_cut_over(writer, move, found.rows)  # again: an undo takes no lease, and may have forgotten it meanwhile
+            remember_cut_over(writer, move, found.rows)  # an undo, which takes no lease, may have forgotten it
         wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
