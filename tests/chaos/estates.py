@@ -108,9 +108,10 @@ class Estate:
         apply(self.both.forward.flow, look(self.both.forward.flow))
         ensure_internal_topics(self.both.forward.flow)
 
-    def ledger(self) -> str:
-        """Where a command keeps its ledger."""
-        return f"sqlite:///{self.directory}/{uuid.uuid4().hex}.db" if self.plan.elsewhere else self.shared
+    def ledger(self, *, elsewhere: bool = False) -> str:
+        """Where a command keeps its ledger; ``elsewhere``: one that has seen nothing, whatever the plan says."""
+        own = self.plan.elsewhere or elsewhere
+        return f"sqlite:///{self.directory}/{uuid.uuid4().hex}.db" if own else self.shared
 
     def broker(self, side: Side) -> Broker:
         return self.sides.east if side == "east" else self.sides.west

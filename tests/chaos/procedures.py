@@ -151,9 +151,12 @@ class Telling:
                 f"{group} stood at {stood[group, side]} on {side}, and is at {now[group, side]} after {doing}"
             )
 
-    def _attempt(self, doing: Doing, hit: Hit | None = None, second: Doing | None = None) -> EndedCommand | None:
-        """Do it once; how it ended, None: it was killed. ``second``: what another driver does meanwhile."""
-        running, self._said = self._start(doing), None
+    def _attempt(
+        self, doing: Doing, hit: Hit | None = None, second: Doing | None = None, *, elsewhere: bool = False
+    ) -> EndedCommand | None:
+        """Do it once; how it ended, None: it was killed. ``second``: what another driver does meanwhile; ``elsewhere``: by
+        another deployment, whatever the plan says."""
+        running, self._said = self._start(doing, elsewhere=elsewhere), None
         if hit is not None:
             self._befall(running, doing, hit, second or doing)
         running.process.join(LONGEST)
@@ -186,10 +189,10 @@ class Telling:
         wanted = [_owners_after(each) for each in done]
         assert None in wanted or found in wanted, f"{done} is done: frozen and returning are {found}, not {wanted}"
 
-    def _start(self, doing: Doing) -> Running:
+    def _start(self, doing: Doing, *, elsewhere: bool) -> Running:
         self.report.commands += 1
         ended = self.estate.directory / f"{uuid.uuid4().hex}.ended"
-        return Running.start(Command(doing, self.estate.config, self.estate.ledger(), ended))
+        return Running.start(Command(doing, self.estate.config, self.estate.ledger(elsewhere=elsewhere), ended))
 
     def _judge(self, doing: Doing, ended: EndedCommand) -> None:
         """A fault may only show as an error that passes, or that it explains; without one there is none."""
@@ -270,7 +273,7 @@ class Telling:
         ended: EndedCommand | None = None
         try:
             for _ in range(ATTEMPTS):
-                ended = self._attempt(second)
+                ended = self._attempt(second, elsewhere=True)  # the one that sleeps may have locked its ledger
                 if ended is not None and not (ended.error and ended.error.transient):
                     break
             if ended is not None and ended.is_done:
