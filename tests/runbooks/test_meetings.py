@@ -23,6 +23,7 @@ from airmirror.runbooks.failback.undo import undo as undo_failback
 from airmirror.runbooks.failover import steps as failover_steps
 from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
+from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
 from airmirror.runbooks.moving import GroupsReadOn
 from airmirror.runbooks.takeover.handback import positions, write_offsets
@@ -278,6 +279,22 @@ def test_groups_that_are_cut_over_while_that_is_undone_go_back_to_where_they_sto
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they_stood(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """It has written that they are cut over; they stood somewhere on the target before."""
+    group = a_group()
+    flow, _ = moving(east, west, tmp_path, groups=group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with killed_at(consumers, "move_groups"):
+        takes(flow.opened, "cut_over_consumers")
+    migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
 
 
 def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(
