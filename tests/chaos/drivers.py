@@ -104,9 +104,10 @@ class Watch:
             proxy.on_request = partial(self._passes, side)
 
     def let(self, *, loses: bool) -> None:
-        """Let the frame pass that is held, or lose it with its connection; no other is held from now on."""
-        self._loses, self._found = loses, True
-        self._go.set()
+        """Let the frame pass that is held, or lose it with its connection, once; no other is held from now on."""
+        if not self._go.is_set():
+            self._loses, self._found = loses, True
+            self._go.set()
 
     def _passes(self, side: str, exchange: Exchange, frame: bytes) -> bytes | None:
         with self._lock:

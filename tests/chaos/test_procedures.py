@@ -14,7 +14,7 @@ from support.sides import Sides
 
 pytestmark = pytest.mark.timeout(600)
 
-QUICK = 13  # a failover, each step in a process of its own, and its undo: five faults of five kinds
+QUICK = 1207  # a failover, done again when its groups have read on, and undone while another driver does it: five kinds of faults
 
 
 @pytest.fixture
