@@ -79,6 +79,7 @@ OF_COMMANDS: dict[str, Collection[str]] = {
     "FlowFrozen": LATE,
     "FreezeFirst": LATE,  # the other one has undone it
     "ReturnFirst": {"second_driver"},
+    "ReturnRefused": {"second_driver"},  # the other one has failed back, so that nothing is frozen
     "ConsumersNotCutOver": {"second_driver"},
     "GroupsNotBack": {"second_driver"},
     "CannotUndo": {"second_driver"},  # the other one has done it again
