@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,10 +18,11 @@ import typer
 
 from chaos.clusters import start_clusters
 from chaos.plan import make_plan
-from chaos.procedures import run_procedure
-from chaos.results import write, write_procedures
+from chaos.procedures import ProcedureReport, run_procedure
+from chaos.results import keep, write, write_procedures
+from chaos.results import kept as kept_of
 from chaos.run import Report, run_seed
-from chaos.stories import make_procedure_plan
+from chaos.stories import ProcedurePlan, make_procedure_plan
 from support.sides import own_sides
 
 
@@ -49,6 +50,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long faults happen in each seed.")] = 20.0,
     only: Annotated[What, typer.Option(help="What is run among faults.")] = What.WINDOWS,
     results: Annotated[Path | None, typer.Option(help="A Markdown file for what became of each seed.")] = None,
+    kept: Annotated[Path | None, typer.Option(help="Of procedures: a file to which seeds that ran are added.")] = None,
 ) -> None:
     """Run seeds one after the other on the same clusters; new ones after a seed that failed."""
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
@@ -56,7 +58,7 @@ def main(
     ran: list[tuple[Any, Report]] = []
     runs = Runs(start_clusters, partial(make_plan, seconds=seconds), run_seed, write)
     if only is What.PROCEDURES:
-        runs = Runs(own_sides, make_procedure_plan, run_procedure, write_procedures)
+        runs = Runs(own_sides, make_procedure_plan, run_procedure, partial(_write_procedures, kept))
     number = seed
     while number == seed or (time.monotonic() < until and (last is None or number <= last)):
         home = directory / f"clusters-{number}"
@@ -78,6 +80,14 @@ def main(
         print(f"what they left: {directory}")
         sys.exit(1)
     shutil.rmtree(directory)
+
+
+def _write_procedures(file: Path | None, page: Path, ran: Sequence[tuple[ProcedurePlan, ProcedureReport]]) -> None:
+    """Add the newest seed to those that are kept, and write all of them."""
+    if file is None:
+        raise typer.BadParameter("--results of procedures needs --kept")
+    keep(file, ran[-1][1])
+    write_procedures(page, kept_of(file))
 
 
 def _tell(line: str) -> None:

@@ -7,6 +7,7 @@ however busy the machine is.
 from __future__ import annotations
 
 import pickle
+import signal
 import threading
 import traceback
 from collections import OrderedDict
@@ -31,6 +32,7 @@ from support.returns import FORWARD
 # Produce, OffsetCommit, CreateTopics, DeleteTopics, DeleteRecords, InitProducerId, AddPartitionsToTxn, EndTxn, CreateAcls,
 # DeleteAcls, AlterConfigs, CreatePartitions, IncrementalAlterConfigs, OffsetDelete
 WRITES = frozenset({0, 8, 19, 20, 21, 22, 24, 26, 30, 31, 33, 37, 44, 47})
+POSITIONS = frozenset({8, 47})  # which have no fence in Kafka: nothing stops one that is on its way
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,10 @@ class Watch:
             proxy.on_request = partial(self._passes, side)
 
     def let(self, *, loses: bool) -> None:
-        """Let the frame pass that is held, or lose it with its connection; no other is held from now on."""
-        self._loses, self._found = loses, True
-        self._go.set()
+        """Let the frame pass that is held, or lose it with its connection, once; no other is held from now on."""
+        if not self._go.is_set():
+            self._loses, self._found = loses, True
+            self._go.set()
 
     def _passes(self, side: str, exchange: Exchange, frame: bytes) -> bytes | None:
         with self._lock:
@@ -121,6 +124,8 @@ class Watch:
         if step < self.hit.step or not (self.hit.every or exchange.api_key in WRITES):
             return False
         self._count += 1
+        if self.hit.is_contrary and not self.hit.after and exchange.api_key in POSITIONS:
+            return False
         return step > self.hit.step or self._count >= self.hit.number
 
 
@@ -149,13 +154,24 @@ def impatient() -> Iterator[None]:
         yield
 
 
+class _Ended(BaseException):
+    """Whoever carries a command out was asked to end: by Ctrl-C, or, as Airflow ends a task, by SIGTERM."""
+
+
+def _end(number: int, frame: Any) -> None:
+    raise _Ended
+
+
 def _carry_out(command: Command, step: Any) -> None:
     said = list[str]()
+    signal.signal(signal.SIGTERM, _end)
     try:
         with impatient():
             outcome = EndedCommand(left=_done(command, step, said), said=tuple(said))
     except AirmirrorError as error:
         outcome = EndedCommand(error=error)
+    except _Ended:
+        return
     except BaseException:
         outcome = EndedCommand(crash=traceback.format_exc())
     draft = command.ended.with_suffix(".draft")

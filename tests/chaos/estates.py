@@ -34,6 +34,7 @@ from support.sides import Sides
 from support.topics import Record, create_topic, end_offsets, produce, read_all, topics_of
 
 Side = Literal["east", "west"]
+Positions = dict[tuple[str, Side], dict[tuple[str, int], int]]  # of groups, on each side
 Partition = tuple[str, int]  # of the source's topic, wherever its records are
 CONNECTOR = "MirrorSourceConnector"
 MOST_WINDOWS = 20
@@ -107,9 +108,10 @@ class Estate:
         apply(self.both.forward.flow, look(self.both.forward.flow))
         ensure_internal_topics(self.both.forward.flow)
 
-    def ledger(self) -> str:
-        """Where a command keeps its ledger."""
-        return f"sqlite:///{self.directory}/{uuid.uuid4().hex}.db" if self.plan.elsewhere else self.shared
+    def ledger(self, *, elsewhere: bool = False) -> str:
+        """Where a command keeps its ledger; ``elsewhere``: one that has seen nothing, whatever the plan says."""
+        own = self.plan.elsewhere or elsewhere
+        return f"sqlite:///{self.directory}/{uuid.uuid4().hex}.db" if own else self.shared
 
     def broker(self, side: Side) -> Broker:
         return self.sides.east if side == "east" else self.sides.west
@@ -218,7 +220,7 @@ class Estate:
         """What was acknowledged of a topic."""
         return [value for (name, _), values in self.acknowledged.items() if name == topic for value in values]
 
-    def positions(self) -> dict[tuple[str, Side], dict[tuple[str, int], int]]:
+    def positions(self) -> Positions:
         """Where groups stand on both sides."""
         sides: tuple[Side, Side] = ("east", "west")
         return {(group, side): committed(self.broker(side), group) for group in self.groups.values() for side in sides}

@@ -68,7 +68,7 @@ def unexplained(errors: Collection[str], happened: Collection[str]) -> list[str]
     return sorted(name for name in set(errors) if not set(happened) & set(EXPLAINED.get(name, ())))
 
 
-LATE = frozenset({"kill_driver", "second_driver"})  # another one has done it, or a part of it
+LATE = frozenset({"kill_driver", "end_driver", "second_driver"})  # another one has done it, or a part of it
 NO_SOURCE = frozenset({"refuse", "kill_node", "stop_node", "cut", "lose"})
 
 OF_COMMANDS: dict[str, Collection[str]] = {
@@ -78,6 +78,12 @@ OF_COMMANDS: dict[str, Collection[str]] = {
     "SlotFenced": LATE | {"window"},
     "FlowFrozen": LATE,
     "FreezeFirst": LATE,  # the other one has undone it
+    "ReturnFirst": {"second_driver"},
+    "ReturnRefused": {"second_driver"},  # the other one has failed back, so that nothing is frozen
+    "ConsumersNotCutOver": {"second_driver"},
+    "GroupsNotBack": {"second_driver"},
+    "CannotUndo": {"second_driver"},  # the other one has done it again
+    "NotFrozen": {"second_driver"},
 }
 
 

@@ -136,18 +136,22 @@ class Moves:
         until, count = time.monotonic() + seconds, 0
         while True:
             for name in self.ids:
-                producer = Producer(
-                    {"bootstrap.servers": bootstrap(self.target), "transactional.id": name, "log_level": 0}
-                )
-                try:
-                    producer.init_transactions(SECONDS)
-                    count += 1
-                except KafkaException as error:
-                    if not error.args[0].retriable():
-                        raise
+                count += hijack(self.target, name)
             if time.monotonic() >= until:
                 return f"initialised {count} times"
             time.sleep(STEP_SECONDS)
+
+
+def hijack(cluster: Cluster, name: str) -> bool:
+    """Initialise a transactional id, as somebody else; whether the cluster let us."""
+    producer = Producer({"bootstrap.servers": bootstrap(cluster), "transactional.id": name, "log_level": 0})
+    try:
+        producer.init_transactions(SECONDS)
+    except KafkaException as error:
+        if not error.args[0].retriable():
+            raise
+        return False
+    return True
 
 
 def fill_disk(node: Broker, seconds: float, give_up: Callable[[], Exception]) -> str:

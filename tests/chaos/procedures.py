@@ -13,12 +13,15 @@ from pathlib import Path
 import psutil
 
 from airmirror.flows.freezing import owners_now
+from airmirror.slot.contract import transactional_id
+from airmirror.slot.errors import SlotFenced
 from airmirror.wire.owners import Owner
 from airmirror_local.proxy import Exchange, Proxy, pass_on, start_proxy
 from chaos.drivers import Command, EndedCommand, Running, Watch, impatient
-from chaos.estates import Estate, Side
+from chaos.estates import Estate, Positions, Side
 from chaos.explanations import of_commands
 from chaos.faults import Happened
+from chaos.moves import hijack
 from chaos.run import Report
 from chaos.stories import Doing, Hit, Kind, ProcedurePlan
 from support.forked import processes
@@ -47,10 +50,11 @@ OWNERS = {
 
 @dataclass
 class ProcedureReport(Report):
-    """``commands``: processes that carried one out, ``killed``: of these."""
+    """``commands``: processes that carried one out, ``killed``: of these, or asked to end."""
 
     name: str = ""
     commands: int = 0
+    places: dict[str, int] = field(default_factory=dict)  # faults that happened, by the step that they befell
 
     def __str__(self) -> str:
         errors = ", ".join(f"{name} {count}" for name, count in sorted(self.errors.items())) or "none"
@@ -71,7 +75,8 @@ class Telling:
     proxies: Mapping[Side, Proxy]
     report: ProcedureReport
     met: set[Kind] = field(default_factory=set)  # kinds of faults that the present command has met, in any process
-    _stood: dict[tuple[str, Side], dict[tuple[str, int], int]] = field(default_factory=dict)
+    _stood: dict[str, Positions] = field(default_factory=dict)  # before a procedure, by its name, until it is undone
+    _said: tuple[Doing, Positions] | None = None  # what a second driver has done, and where groups stand by that
     _is_source_lost: bool = False
 
     def tell(self) -> None:
@@ -113,9 +118,8 @@ class Telling:
 
     def _carry_out(self, number: int, doing: Doing) -> None:
         """The command among its faults, then until it is done. One that breaks off is undone next, however far it has come."""
-        last = self.plan.acts[number - 1] if number else None
-        if doing.verb == "run" and not (isinstance(last, Doing) and last.book == doing.book):
-            self._stood = self.estate.positions()
+        if doing.verb == "run" and doing.book not in self._stood:
+            self._stood[doing.book] = self.estate.positions()
         before = self._seen() if doing.verb == "rehearse" else []
         self.met = set()
         hits = self.plan.hits_of(number)
@@ -141,17 +145,18 @@ class Telling:
     def _check_undone(self, doing: Doing) -> None:
         """Groups stand where they stood on the cluster to which they were moved; not after an undo over a reverse flow."""
         side: Side = "east" if doing.book == "failback" else "west"
-        if "reverse" in self.plan.name:
-            return
-        now = self.estate.positions()
-        for group in self.estate.groups.values():
-            assert now[group, side] == self._stood[group, side], (
-                f"{group} stood at {self._stood[group, side]} on {side}, and is at {now[group, side]} after {doing}"
+        stood, now = self._stood.pop(doing.book), self.estate.positions()
+        for group in () if "reverse" in self.plan.name else self.estate.groups.values():
+            assert now[group, side] == stood[group, side], (
+                f"{group} stood at {stood[group, side]} on {side}, and is at {now[group, side]} after {doing}"
             )
 
-    def _attempt(self, doing: Doing, hit: Hit | None = None, second: Doing | None = None) -> EndedCommand | None:
-        """Do it once; how it ended, None: it was killed. ``second``: what another driver does meanwhile."""
-        running = self._start(doing)
+    def _attempt(
+        self, doing: Doing, hit: Hit | None = None, second: Doing | None = None, *, elsewhere: bool = False
+    ) -> EndedCommand | None:
+        """Do it once; how it ended, None: it was killed. ``second``: what another driver does meanwhile; ``elsewhere``: by
+        another deployment, whatever the plan says."""
+        running, self._said = self._start(doing, elsewhere=elsewhere), None
         if hit is not None:
             self._befall(running, doing, hit, second or doing)
         running.process.join(LONGEST)
@@ -166,22 +171,28 @@ class Telling:
         else:
             self._judge(doing, ended)
             if ended.is_done:
-                self._check_owners(doing)
+                self._check_owners(doing, *(self._said or ())[:1])
+            elif isinstance(ended.error, SlotFenced) and self._said is not None:
+                self._check_said(doing, *self._said)
         return ended
 
-    def _check_owners(self, doing: Doing) -> None:
-        """What a command says when it is done is so: who owns what it names."""
-        owners, moves = owners_now(self.estate.both.forward), self.estate.moves
-        wanted = OWNERS.get((doing.book, doing.steps[-1]))
-        if doing.steps[-1] == "cut_over_producers":
-            wanted = True, bool(doing.options["reverse"])
-        found = (owners.owner(moves) is not Owner.SOURCE, bool(owners.returning()))
-        assert wanted is None or found == wanted, f"{doing} is done: frozen and returning are {found}, not {wanted}"
+    def _check_said(self, doing: Doing, second: Doing, stood: Positions) -> None:
+        """Whoever slept, and has lost his lease to another driver meanwhile, has changed nothing of what that one has done."""
+        self._check_owners(second)
+        now = self.estate.positions()
+        assert now == stood, f"{doing} was fenced by {second}, and has moved groups since: from {stood} to {now}"
 
-    def _start(self, doing: Doing) -> Running:
+    def _check_owners(self, *done: Doing) -> None:
+        """What a command says when it is done is so: who owns what it names. Of two of them, either may have been the last."""
+        owners, moves = owners_now(self.estate.both.forward), self.estate.moves
+        found = (owners.owner(moves) is not Owner.SOURCE, bool(owners.returning()))
+        wanted = [_owners_after(each) for each in done]
+        assert None in wanted or found in wanted, f"{done} is done: frozen and returning are {found}, not {wanted}"
+
+    def _start(self, doing: Doing, *, elsewhere: bool) -> Running:
         self.report.commands += 1
         ended = self.estate.directory / f"{uuid.uuid4().hex}.ended"
-        return Running.start(Command(doing, self.estate.config, self.estate.ledger(), ended))
+        return Running.start(Command(doing, self.estate.config, self.estate.ledger(elsewhere=elsewhere), ended))
 
     def _judge(self, doing: Doing, ended: EndedCommand) -> None:
         """A fault may only show as an error that passes, or that it explains; without one there is none."""
@@ -210,6 +221,8 @@ class Telling:
             return
         side: Side = reached.recv()
         self.met.add(hit.kind)
+        place = f"{doing.book} {doing.steps[hit.step]}"
+        self.report.places[place] = self.report.places.get(place, 0) + 1
         self.report.happened.append(Happened(hit.kind, f"{told}, at {side}"))
         try:
             self._do(running, hit, side, watch, second)
@@ -221,17 +234,16 @@ class Telling:
             running.process.kill()
             running.process.join()
             watch.let(loses=True)
+        elif hit.kind == "end_driver":
+            running.process.terminate()
         elif hit.kind == "lose":
             watch.let(loses=True)
-        elif hit.kind == "cut":
-            for proxy in self.proxies.values():
-                proxy.cut()
-            watch.let(loses=True)
-        elif hit.kind == "refuse":
+        elif hit.kind in ("cut", "refuse"):
             for name in self.proxies if hit.side == "both" else (hit.side,):
-                self.proxies[name].on_request = _refuse
+                if hit.kind == "refuse":
+                    self.proxies[name].on_request = _refuse
                 self.proxies[name].cut()
-            watch.let(loses=True)
+            watch.let(loses=hit.side in (side, "both"))
             time.sleep(hit.seconds)
             self._heal()
         elif hit.kind == "kill_node":
@@ -246,6 +258,9 @@ class Telling:
             watch.let(loses=False)
             time.sleep(hit.seconds)
             broker.resume()
+        elif hit.kind == "hijack":
+            hijack(self.estate.sides.west, transactional_id(self.estate.both.forward.flow, 0))
+            hijack(self.estate.sides.east, transactional_id(self.estate.both.reverse.flow, 0))
         elif hit.kind == "window":
             self.estate.window()
         else:
@@ -255,14 +270,24 @@ class Telling:
         """The driver sleeps in the midst of its request, while another one does all of it, or undoes it; then it wakes."""
         process = psutil.Process(running.process.pid)
         process.suspend()
+        ended: EndedCommand | None = None
         try:
             for _ in range(ATTEMPTS):
-                ended = self._attempt(second)
+                ended = self._attempt(second, elsewhere=True)  # the one that sleeps may have locked its ledger
                 if ended is not None and not (ended.error and ended.error.transient):
                     break
+            if ended is not None and ended.is_done:
+                self._said = second, self.estate.positions()
         finally:
             watch.let(loses=False)
             process.resume()
+
+
+def _owners_after(doing: Doing) -> tuple[bool, bool] | None:
+    """Whether topics are frozen, and whether they return, once a command is done; None: it does not say so."""
+    if doing.steps[-1] == "cut_over_producers":
+        return True, bool(doing.options["reverse"])
+    return OWNERS.get((doing.book, doing.steps[-1]))
 
 
 def _refuse(_: Exchange, frame: bytes) -> None:

@@ -21,7 +21,9 @@ Verb = Literal["run", "undo", "rehearse"]
 # Acts of applications and of whoever runs them. write, read: where they are now; lose, find: the network of the source; window:
 # of both flows; over, consumers over, back: applications start on the other cluster; copy: MirrorMaker 2 runs for a while.
 Act = Literal["write", "read", "window", "lose", "find", "over", "consumers over", "back", "copy"]
-Kind = Literal["kill_driver", "lose", "cut", "refuse", "kill_node", "stop_node", "window", "second_driver"]
+Kind = Literal[
+    "kill_driver", "end_driver", "lose", "cut", "refuse", "kill_node", "stop_node", "hijack", "window", "second_driver"
+]
 End = Literal["west", "both"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -33,13 +35,15 @@ MOVE = "shop"
 
 @dataclass(frozen=True)
 class Doing:
-    """A command. ``only``: steps that are named; ``breaks_off``: of the usual ones, a seed takes the first few."""
+    """A command. ``only``: steps that are named. ``breaks_off``: nobody does it again after its faults; of the usual steps, a
+    seed takes the first few. ``meets``: the kind of its one fault, at one of its first writes; None: any, anywhere, or none."""
 
     book: str
     verb: Verb = "run"
     only: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     breaks_off: bool = False
+    meets: Kind | None = None
 
     @property
     def runbook(self) -> Runbook[Any, Any]:
@@ -84,6 +88,17 @@ _BEGIN: tuple[Act, ...] = ("write", "read", "window", "write", "read")
 _LOST: tuple[Act | Doing, ...] = ("write", "read", "window", "write", "lose", _DISASTER)
 _AT_WORK: tuple[Act, ...] = ("write", "read")
 _UNDO_MOVE = Doing("migration", "undo", options={"move": MOVE})
+# Commands that are done again after their groups have read on, and then undone, while another driver does them once more.
+_AGAIN = replace(_failed_over(), only=("drain", "freeze", "move_groups"))
+_CUT_OVER = _migrated("mirror", "check_groups", "cut_over_consumers")
+_RETURNED = Doing("failback", only=("return", "drain", "end_return", "move_groups"))
+
+
+def _read_on(does: Doing, *between: Act) -> tuple[Act | Doing, ...]:
+    undo = replace(does, verb="undo", only=(), meets="second_driver")
+    undo = replace(undo, options={key: each for key, each in undo.options.items() if key == "move"})
+    return replace(does, breaks_off=True), *between, "read", does, undo
+
 
 STORIES: dict[str, Story] = {
     "failover": Story((*_BEGIN, _failed_over(), "over"), "west"),
@@ -106,6 +121,14 @@ STORIES: dict[str, Story] = {
         "both",
         is_exact=False,
     ),
+    "failover, read on, undone": Story((*_BEGIN, *_read_on(_AGAIN)), "both"),
+    "failback, read on, undone": Story(
+        (
+            *(*_BEGIN, _failed_over(), "over", *_AT_WORK, *_AT_WORK, *_read_on(_RETURNED)),
+            *(*_AT_WORK, Doing("failback"), "back"),
+        ),
+        "both",
+    ),
     "migration": Story(
         (
             *(*_BEGIN, _migrated("mirror", "check_groups", "cut_over_consumers"), "consumers over", "write", "window"),
@@ -117,6 +140,7 @@ STORIES: dict[str, Story] = {
     "migration, undone over its reverse flow": Story(
         (*_BEGIN, _migrated(reverse=True), "over", *_AT_WORK, "window", *_AT_WORK, _UNDO_MOVE, "back"), "both"
     ),
+    "migration, read on, undone": Story((*_BEGIN, *_read_on(_CUT_OVER, "write", "window")), "both"),
     "take-over and hand-back": Story(
         (
             *("write", "copy", Doing("takeover"), "window", Doing("takeover", only=("history",)), "write", "window"),
@@ -148,13 +172,18 @@ class Hit:
     seconds: float = 0.0
     contrary: bool = False
 
+    @property
+    def is_contrary(self) -> bool:
+        """Whether a second driver does the contrary."""
+        return self.kind == "second_driver" and self.contrary
+
     def told(self, doing: Doing) -> str:
         """What it is, in words."""
         what = "request" if self.every else "write"
         when = "answered" if self.after else "on its way"
         long = f" for {self.seconds} s" if self.seconds else ""
-        where = f" of {self.side}" if self.kind == "refuse" else ""
-        contrary = ", contrary" if self.contrary and self.kind == "second_driver" else ""
+        where = f" of {self.side}" if self.kind in ("refuse", "cut") else ""
+        contrary = ", contrary" if self.is_contrary else ""
         return f"{self.kind}{contrary}{where}{long} in {doing.steps[self.step]}, {what} {self.number} {when}"
 
 
@@ -174,14 +203,14 @@ class ProcedurePlan:
         return STORIES[self.name]
 
     def contrary(self, number: int) -> Doing | None:
-        """The command that undoes the act of this number, or that did what it undoes; None: the story has none."""
-        acts = self.acts[number + 1 :] if self._verb(number) == "run" else self.acts[number - 1 :: -1]
-        found = next((each for each in acts if isinstance(each, Doing)), None)
-        return found if found is not None and {found.verb, self._verb(number)} == {"run", "undo"} else None
-
-    def _verb(self, number: int) -> Verb | None:
+        """The command that undoes the act of this number, or that did what it undoes; None: the story has none, or the act is one
+        step, which alone would not do again what was undone before it."""
         act = self.acts[number]
-        return act.verb if isinstance(act, Doing) else None
+        if not isinstance(act, Doing) or (act.verb == "run" and len(act.steps) == 1 and not act.breaks_off):
+            return None
+        others = self.acts[number + 1 :] if act.verb == "run" else self.acts[number - 1 :: -1]
+        found = next((each for each in others if isinstance(each, Doing)), None)
+        return found if found is not None and {found.verb, act.verb} == {"run", "undo"} else None
 
     def hits_of(self, number: int) -> list[Hit]:
         """The faults of an act, one for each time that it is done."""
@@ -206,7 +235,8 @@ def make_procedure_plan(seed: int) -> ProcedurePlan:
     hits: list[Hit] = []
     for number, act in enumerate(acts):
         if isinstance(act, Doing):
-            hits += [_hit(chance, number, act) for _ in range(chance.choice([0, 1, 1, 2, 2]))]
+            count = 1 if act.meets else chance.choice([0, 1, 1, 2, 2])
+            hits += [_hit(chance, number, act) for _ in range(count)]
     return ProcedurePlan(
         seed=seed,
         name=name,
@@ -220,25 +250,25 @@ def make_procedure_plan(seed: int) -> ProcedurePlan:
 def _broken_off(chance: random.Random, act: Act | Doing) -> Act | Doing:
     """The command with as many steps as are taken before somebody thinks better of it: not the last one of a failback, which
     ends it."""
-    if isinstance(act, str) or not act.breaks_off:
+    if isinstance(act, str) or not act.breaks_off or act.only:
         return act
     most = len(act.steps) - (act.book == "failback")
     return replace(act, only=tuple(act.steps[: chance.randint(1, most)]))
 
 
 def _by_steps(act: Act | Doing) -> Iterator[Act | Doing]:
-    """Yield its steps, each in a process of its own, as Airflow's tasks are."""
+    """Yield its steps, each in a process of its own, as Airflow's tasks are: a run ends with the task that is not done again."""
     if isinstance(act, str) or act.verb != "run":
         yield act
         return
     for step in act.steps:
-        yield replace(act, only=(step,))
+        yield replace(act, only=(step,), breaks_off=act.breaks_off and step == act.steps[-1])
 
 
 def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
-    every = chance.random() < 0.25
-    at = 1 + int(chance.expovariate(1 / 5))
-    kind = chance.choice(("kill_driver", *KINDS))
+    every = chance.random() < 0.25 and not doing.meets
+    at = 1 + (chance.randrange(6) if doing.meets else int(chance.expovariate(1 / 5)))
+    kind = doing.meets or chance.choice(("kill_driver", *KINDS))
     lasts = kind in ("refuse", "stop_node", "kill_node")
     return Hit(
         doing=number,
@@ -249,5 +279,5 @@ def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
         every=every or doing.verb == "rehearse",
         side=chance.choice(["east", "west", "both"]),
         seconds=round(chance.uniform(0.2, 2.5), 1) if lasts else 0.0,
-        contrary=chance.random() < 0.5,
+        contrary=chance.random() < (0.8 if doing.meets else 0.5),
     )

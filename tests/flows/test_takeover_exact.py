@@ -147,6 +147,14 @@ def test_what_is_not_verified_stays_as_it_is(east: Broker, west: Broker, tmp_pat
     assert flow.run().is_verified and exact(flow).exact_from == (60, 0)
 
 
+def test_a_partition_that_nobody_has_written_to_since_becomes_exact_too(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """MirrorMaker 2 had copied all of it, so that the window after the take-over had nothing to copy."""
+    row = exact(taken_over(east, west, tmp_path, [(0, 100)]))
+    assert row.exact_from == (100, 0) and row.reason == ""
+
+
 @pytest.mark.long
 def test_the_copies_of_the_real_mirrormaker_2(east: Broker, west: Broker, tmp_path: Path) -> None:
     """It has told its progress, is killed, copies some records again, and is stopped: then all positions are exact."""

@@ -18,11 +18,12 @@ from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
 from airmirror.runbooks.failback import unfreezing
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.steps import GroupsNotBack
+from airmirror.runbooks.failback.steps import GroupsNotBack, ReturnFirst
 from airmirror.runbooks.failback.undo import undo as undo_failback
 from airmirror.runbooks.failover import steps as failover_steps
 from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
+from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
 from airmirror.runbooks.moving import GroupsReadOn
 from airmirror.runbooks.takeover.handback import positions, write_offsets
@@ -225,10 +226,21 @@ def test_the_undo_of_a_failback_puts_nothing_back_without_the_lease_of_both_flow
     assert committed(east, both.group) == moved
 
 
+def test_a_failback_that_an_undo_has_ended_is_not_said_to_be_done(sides: Sides, tmp_path: Path) -> None:
+    """The failback has slept before its next step, whichever that is."""
+    both = gone_over(sides.east, sides.west, tmp_path)
+    undo_failback(both.elsewhere(tmp_path).pair, FailbackOrder(**WHY))
+    steps = failback_steps.drain_step, failback_steps.end_step, failback_steps.move_step, failback_steps.unfreeze_step
+    for step in steps:
+        with pytest.raises(ReturnFirst, match=r"nothing of what is frozen returns .* --step return"):
+            step(both.pair, ORDER)
+
+
+@pytest.mark.parametrize("slept_until", ["put_back", "forget"])
 def test_a_migration_is_not_undone_while_its_groups_are_cut_over_again(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slept_until: str
 ) -> None:
-    """No lease is taken for that: the other one has slept."""
+    """No lease is taken for that: the other one has slept until moves were forgotten, or until they were about to be."""
     group = a_group()
     flow, _ = moving(east, west, tmp_path, groups=group)
     produce(east, flow.topic, numbered(30), partition=0)
@@ -236,11 +248,53 @@ def test_a_migration_is_not_undone_while_its_groups_are_cut_over_again(
     takes(flow.opened, "mirror", "cut_over_consumers")
     other = elsewhere(flow.opened, tmp_path)
     with monkeypatch.context() as patched:
-        at_the_last_moment(patched, migration_undo, "put_back", after=lambda: takes(other, "cut_over_consumers"))
+        if slept_until == "put_back":
+            at_the_last_moment(patched, migration_undo, "put_back", after=lambda: takes(other, "cut_over_consumers"))
+        else:
+            at_the_last_moment(patched, group_moving, "forget", before=lambda: takes(other, "cut_over_consumers"))
         with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved again meanwhile"):
             migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_groups_that_are_cut_over_while_that_is_undone_go_back_to_where_they_stood(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cut-over sleeps before it moves them: the undo finds them where they stood, and forgets that they are to be moved."""
+    group = a_group()
+    flow, _ = moving(east, west, tmp_path, groups=group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    other, write_them = elsewhere(flow.opened, tmp_path), group_moving.commit_offsets
+
+    def sleeps(*given: Any) -> Any:
+        monkeypatch.setattr(group_moving, "commit_offsets", write_them)
+        migration_undo.undo_move(other, move_of(other), MOVE, lambda phase: None)
+        return write_them(*given)
+
+    monkeypatch.setattr(group_moving, "commit_offsets", sleeps)
+    takes(flow.opened, "cut_over_consumers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+    migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they_stood(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """It has written that they are cut over; they stood somewhere on the target before."""
+    group = a_group()
+    flow, _ = moving(east, west, tmp_path, groups=group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with killed_at(consumers, "move_groups"):
+        takes(flow.opened, "cut_over_consumers")
+    migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
 
 
 def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(

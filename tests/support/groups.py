@@ -129,6 +129,9 @@ def _positions(cluster: Cluster, group: str) -> list[TopicPartition]:
                 topics = consumer.list_topics(timeout=SECONDS).topics
                 asked = [TopicPartition(name, number) for name, each in topics.items() for number in each.partitions]
                 found = consumer.committed(asked, timeout=SECONDS)
+                for item in found:
+                    if item.error is not None:
+                        raise KafkaException(item.error)
     finally:
         consumer.close()
     return [item for item in found if item.offset >= 0]

@@ -104,11 +104,27 @@ def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
     offsets = _to_write(rows, planned, on_target)
-    writer.write(_remembered(writer, planned, rows, on_target, None if all_too else offsets))
+    moves_ = _remembered(writer, planned, rows, on_target, None if all_too else offsets)
+    known = set(moved(journal).values())
+    remember(writer, [each for each in moves_ if each not in known])
     errors = commit_offsets(journal.target, offsets)
     writer.check()  # Kafka has no fence for positions: whoever has the lease by now may have put groups back
     journal.catch_up()
+    remember_again(writer, moves_)
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+
+
+def remember(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
+    """Write moves."""
+    writer.write([(each.encode_key(), each.encode_value()) for each in moves_])
+
+
+def remember_again(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
+    """Write the moves again that were forgotten since: by an undo that takes no lease, while its groups were moved, or were moved
+    again. The ledger must have caught up."""
+    known = moved(writer.journal)
+    if gone := [each for each in moves_ if (each.group, each.topic, each.partition) not in known]:
+        remember(writer, gone)
 
 
 def are_left(groups: Sequence[GroupOffset]) -> bool:
@@ -167,18 +183,19 @@ def _remembered(
     rows: Sequence[GroupPosition],
     on_target: OnTarget,
     only: Written | None,
-) -> list[tuple[bytes, bytes]]:
-    """Records of where the groups stand that are to be moved; of those that were moved before, their first place stays.
+) -> list[GroupMove]:
+    """The moves of groups that are to be moved, from where they stand; of those that were moved before, their first place stays.
 
     ``only``: of those that are written now, None: also of those that stand there already.
     """
-    known, written = moved(writer.journal), []
+    known, found = moved(writer.journal), list[GroupMove]()
     for row, item in zip(rows, planned, strict=True):
         if item.reason or item.downstream is None or (only is not None and row.remote not in only.get(row.group, {})):
             continue
         stood = on_target.get(row.group, {}).get(row.remote)
         before = known.get((row.group, row.remote_topic, row.partition))
         if before is not None and (before.after, before.window) == (item.downstream, writer.window):
+            found.append(before)
             continue
         move = GroupMove(
             group=row.group,
@@ -192,8 +209,8 @@ def _remembered(
         )
         if before is not None:
             move = replace(move, before=before.before, metadata_before=before.metadata_before)
-        written.append((move.encode_key(), move.encode_value()))
-    return written
+        found.append(move)
+    return found
 
 
 def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
@@ -261,7 +278,9 @@ def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
             offsets.setdefault(row.move.group, {})[row.move.key] = Committed(row.move.before, row.move.metadata_before)
     writer.check()
     target = writer.journal.target
-    errors = {**commit_offsets(target, offsets), **delete_offsets(target, nowhere)}
+    errors = commit_offsets(target, offsets)
+    writer.check()  # others may have slept between these two, and so may we
+    errors |= delete_offsets(target, nowhere)
     if errors:
         raise GroupsActive(writer.journal.flow.name, tuple(sorted({group for group, _ in errors})))
     forget(writer, [row.move for row in rows])

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import command
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
@@ -43,6 +43,20 @@ class GroupsNotBack(RunbookError):
         return (
             f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; leave "
             "them out with groups.exclude, or add --inexact"
+        )
+
+
+class ReturnFirst(AirmirrorError):
+    """A step of a failback that comes after the return, of what is frozen and does not return: an undo may have ended it."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        its = [word for topic in self.topics for word in ("--topic", topic)]
+        begin = command("failback", "run", *its, "--step", "return", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: nothing of what is frozen returns to its source; take the step return first: {begin}"
         )
 
 
@@ -94,9 +108,9 @@ def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
     """Nobody writes to the remote topics, all of them has returned and is verified, groups are exact. Of a return that has
     ended nothing is asked.
 
-    Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
+    Raises ReturnFirst, SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
     """
-    names, reverse = pair.returning(order.topics), pair.reverse
+    names, reverse = _returning(pair, order), pair.reverse
     if not names or is_over(pair, names):
         return
     still_ms = reverse.flow.settings.failover_quiet_ms
@@ -110,15 +124,15 @@ def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
 
 
 def end_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
-    """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
-    if names := pair.returning(order.topics):
+    """No window copies remote topics back any more. Raises ReturnFirst, ReturnNotDrained, FlowBusy, FenceStuck."""
+    if names := _returning(pair, order):
         end_return(pair, names, order, progress.phase)
 
 
 def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. A window of the reverse flow that copies other topics is
-    ended. Raises ReturnNotDrained, GroupsActive, GroupsNotBack, GroupsReadOn, FlowBusy."""
-    names, reverse = pair.returning(order.topics), pair.reverse
+    ended. Raises ReturnFirst, ReturnNotDrained, GroupsActive, GroupsNotBack, GroupsReadOn, FlowBusy."""
+    names, reverse = _returning(pair, order), pair.reverse
     if not names:
         return []
     returned = owners_now(pair.forward).returning((Owner.RETURNED,))
@@ -149,15 +163,23 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
 def unfreeze_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:
     """The flow that was failed over is unfrozen, after what returned; nothing returns any more. What was accounted for.
 
-    Raises GroupsNotBack, and what ``unfreeze_after_return`` does.
+    Raises ReturnFirst, GroupsNotBack, and what ``unfreeze_after_return`` does.
     """
-    names = pair.returning(order.topics)
+    names = _returning(pair, order)
 
     def stand_back() -> None:
         if behind := [] if order.inexact else _behind(pair, names):
             raise GroupsNotBack(pair.reverse.flow.name, tuple(behind))
 
     return unfreeze_after_return(pair, names, order, stand_back, progress.phase) if names else []
+
+
+def _returning(pair: Pair, order: FailbackOrder) -> dict[str, str]:
+    """Return what returns of an order's topics; none where nothing of them is frozen any more. Raises ReturnFirst."""
+    names = pair.returning(order.topics)
+    if not names and not is_done(pair, order.topics):
+        raise ReturnFirst(pair.flow.name, tuple(sorted(order.topics)))
+    return names
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:

@@ -35,6 +35,7 @@ from airmirror.runbooks.moving import (
     move_groups,
     moved,
     not_exact,
+    remember,
     unleased,
 )
 from airmirror.windows.mirror import Mirror
@@ -137,11 +138,12 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
         with unleased(mirror, order.window) as writer:
-            remember_cut_over(writer, move, found.rows)
+            remember_cut_over(writer, move)
             if not found.left:
                 return found
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, all_too=True)
+            remember_cut_over(writer, move)  # an undo, which takes no lease, may have forgotten it
         wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
@@ -152,15 +154,15 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     return found
 
 
-def remember_cut_over(writer: MappingWriter, move: Move, rows: Sequence[GroupPosition]) -> None:
-    """Write once that the groups are cut over, and where they stand on the target in partitions that they have not read on the
-    source: who has committed more there when it is undone did so since."""
+def remember_cut_over(writer: MappingWriter, move: Move) -> None:
+    """Write once that the groups are cut over, and where they stand on the target, before any is moved: who has committed more
+    there when it is undone did so since."""
+    writer.journal.catch_up()
     known, mark = moved(writer.journal), cut_over_mark(writer.window)
     if (mark.group, mark.topic, mark.partition) in known:
         return
     target, topics = writer.journal.target, set(move.names.values())
     at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
-    there = {_place(row) for row in rows}
     found = [
         replace(
             mark,
@@ -172,9 +174,9 @@ def remember_cut_over(writer: MappingWriter, move: Move, rows: Sequence[GroupPos
         )
         for group, offsets in at.items()
         for key, each in offsets.items()
-        if key.topic in topics and (group, *key) not in there
+        if key.topic in topics and (group, *key) not in known
     ]
-    writer.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
+    remember(writer, [*found, mark])
 
 
 def not_cut_over(opened: Opened, move: Move, order: MoveOrder) -> list[str]:

@@ -26,7 +26,7 @@ from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import members_in_words
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
-from airmirror.runbooks.moving import moved_again, put_back, unleased
+from airmirror.runbooks.moving import moved_again, put_back, remember_again, unleased
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import shown_undo
 from airmirror.runbooks.written import written_since
@@ -160,6 +160,8 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     with session(opened) as mirror:
         again = moved_again(mirror, lambda each: each.window == order.window, back.groups)
     if again:  # no lease is taken where groups are cut over: who was doing so may have slept
+        with session(opened) as mirror, unleased(mirror, order.window) as writer:
+            remember_again(writer, [each.move for each in back.groups])
         raise _cannot(flow.name, move.name, again)
     return found
 

@@ -150,7 +150,7 @@ def _unfit(mirror: Mirror, first: MappingRecord) -> str:
     if mirror.target.topic_ids[first.remote_topic] != first.target_topic_id:
         return "the remote topic was created again"
     mark = mirror.index.verified().get((first.topic, first.partition))
-    if mark is None or mark.source_topic_id != first.source_topic_id or mark.offset < first.source_start:
+    if mark is None or mark.source_topic_id != first.source_topic_id or mark.offset + 1 < first.source_start:
         return f"nothing of it is verified yet: {command('run-window', flow=mirror.flow.name)}"
     return ""
 
