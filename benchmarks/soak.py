@@ -178,7 +178,7 @@ def many_windows(
                 opened.ledger,
                 prepare(opened).topics,
                 in_this_process,
-                WindowOrder(f"w{number}", slots=lambda: 2),
+                WindowOrder(f"w{number}", slots=lambda _: 2),
             )
         if not result.is_verified or result.copied != len(topics) * RECORDS_A_WINDOW:
             raise RuntimeError(f"window {number}: {result}")
@@ -233,7 +233,7 @@ def a_window_that_follows(
                     opened.ledger,
                     prepared.topics,
                     lambda slots: [each for results in pool.map(run_slot, slots) for each in results],
-                    WindowOrder("followed", slots=lambda: 2, following=following),
+                    WindowOrder("followed", slots=lambda _: 2, following=following),
                 )
             finally:
                 ended.set()

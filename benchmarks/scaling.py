@@ -1,0 +1,277 @@
+"""``python -m benchmarks.scaling``: what ``tasks.max = auto`` does in a burst, beside a number of slots that is fixed.
+
+A standalone Spark cluster allocates executors of one core by need. The source is far away and a connection's window is small, so
+that a slot carries little, whatever this machine could copy: more slots carry more, as on a large cluster. Windows run one after
+the other. Writes the section "Scaling" of RESULTS.md and the plot benchmarks/scaling.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+
+from airmirror.config import parse
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.ledger import Ledger
+from airmirror.local import LOCAL
+from airmirror.on_spark.windows import on_spark
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.window import WindowOrder, run_window
+from airmirror_local.brokers import KAFKA_DEFAULTS, start_broker
+from airmirror_local.line import start_line
+from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.spark_cluster import SparkCluster, start_spark_cluster
+from airmirror_local.spark_connect import start_connect_server
+from benchmarks import sections
+from benchmarks.data import create_topic, latest
+from benchmarks.report import Grid
+from benchmarks.steady import alongside
+
+PLOT = Path(__file__).with_name("scaling.png")
+PARTITIONS, RECORD_BYTES, MOST_EXECUTORS = 16, 10_000, 6
+DELAY, LINE_WINDOW = 0.025, 150_000  # seconds each way, bytes under way: 6 MB/s a connection
+FIXED = "1"  # MirrorMaker 2's default
+SPARK = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": str(MOST_EXECUTORS),
+    "spark.dynamicAllocation.executorIdleTimeout": "15s",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+}
+CONFIGURATION = """
+clusters = {alias}, west
+{alias}.bootstrap.servers = {east}
+west.bootstrap.servers = {west}
+{alias}->west.enabled = true
+{alias}->west.topics = {topic}
+replication.factor = 1
+offset.storage.replication.factor = 1
+window.slot.bytes = 8388608
+window.max.ms = {max_ms}
+tasks.max = {tasks}
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Bytes a second: ``base``, and ``burst`` from one second after the beginning to another; ``seconds`` in all."""
+
+    base: float
+    burst: float
+    begin: float
+    end: float
+    seconds: float
+
+    def rate(self, second: float) -> float:
+        return self.burst if self.begin <= second < self.end else self.base
+
+
+@dataclass
+class Samples:
+    """What was seen, second by second: bytes that are not yet on the target, slots of the window that runs, executors."""
+
+    seconds: list[float] = field(default_factory=list)
+    lag: list[float] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    executors: list[int] = field(default_factory=list)
+
+    def caught_up(self, load: Load) -> float | None:
+        """The seconds from the burst's end until no more waits than comes in five seconds; None: that was not reached."""
+        low = 5 * load.base
+        return next(
+            (at - load.end for at, lag in zip(self.seconds, self.lag, strict=True) if at >= load.end and lag <= low), None
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
+    parser.add_argument("--burst", type=float, default=16, help="MB/s")
+    parser.add_argument("--seconds", type=float, default=60, help="of the burst")
+    parser.add_argument("--results", type=Path, default=sections.RESULTS, help="the Markdown file to write")
+    parser.add_argument("--plot", type=Path, default=PLOT)
+    chosen = parser.parse_args()
+    load = Load(1e6, chosen.burst * 1e6, 40, 40 + chosen.seconds, 40 + 4 * chosen.seconds)
+    console = Console()
+    LOCAL.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="bench-scaling-", dir=LOCAL))
+    found: dict[str, Samples] = {}
+    try:
+        for tasks in ("auto", FIXED):
+            with console.status(f"tasks.max = {tasks}: {load.seconds:.0f} s"):
+                found[tasks] = measure(directory / tasks, tasks, load)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    grid = table(found, load)
+    console.print(grid.on_terminal())
+    sections.write(grid, chosen.results)
+    draw(found, load, chosen.plot)
+
+
+def measure(directory: Path, tasks: str, load: Load) -> Samples:
+    """Two clusters, a line before one, and a Spark cluster; the load, and windows one after the other."""
+    directory.mkdir()
+    stops: list[Callable[[], None]] = []
+    try:
+        east = start_broker(directory, "east", java_options=KAFKA_DEFAULTS, proxy_port=free_port())
+        stops.append(east.kill)
+        west = start_broker(directory, "west", java_options=KAFKA_DEFAULTS)
+        stops.append(west.kill)
+        cluster = start_spark_cluster(directory / "cluster", 2, cores=MOST_EXECUTORS // 2, memory="4g")
+        stops.append(cluster.stop)
+        spark = start_connect_server(directory / "spark", settings=SPARK, master=cluster.url)
+        stops.append(spark.stop)
+        alias, topic = f"far{tasks}", "burst"
+        create_topic(east.bootstrap, topic, partitions=PARTITIONS)
+        create_topic(west.bootstrap, f"{alias}.{topic}", partitions=PARTITIONS)
+        assert east.proxy_port is not None and east.proxied_port is not None
+        with start_line(directory, east.proxy_port, east.proxied_port, DELAY, LINE_WINDOW):
+            text = CONFIGURATION.format(
+                alias=alias,
+                east=f"{LOOPBACK}:{east.proxy_port}",
+                west=west.bootstrap,
+                topic=topic,
+                tasks=tasks,
+                max_ms=15_000,
+            )
+            configuration = parse(text, "bench")
+            flow = configuration.flow(f"{alias}->west")
+            opened = Opened(configuration, flow, Ledger(f"sqlite:///{directory / 'ledger.db'}").flow(flow.name))
+            samples, running = Samples(), [0]
+            one_window(opened, spark.url, running)  # the session and its first executor
+            begun = time.monotonic()
+            with alongside(
+                producing(east.bootstrap, topic, load, begun),
+                sampling((east.bootstrap, topic), (west.bootstrap, f"{alias}.{topic}"), cluster, running, samples, begun),
+            ):
+                while time.monotonic() - begun < load.seconds:
+                    one_window(opened, spark.url, running)
+        return samples
+    finally:
+        for stop in reversed(stops):
+            stop()
+
+
+def one_window(opened: Opened, url: str, running: list[int]) -> None:
+    """A window that is verified; ``running`` holds the number of its slots as long as they run."""
+    prepared = prepare(opened)
+    with on_spark(opened, url, lambda phase: None) as (slots, execute):
+
+        def noted(given: Sequence[Slot]) -> list[SlotResult]:
+            running[0] = len(given)
+            try:
+                return list(execute(given))
+            finally:
+                running[0] = 0
+
+        order = WindowOrder(uuid.uuid4().hex, slots=slots)
+        result = run_window(opened.flow, opened.ledger, prepared.topics, noted, order)
+    if any(row.failed for row in result.rows):
+        raise RuntimeError("; ".join(str(row.error) for row in result.rows if row.error))
+
+
+def producing(bootstrap: str, topic: str, load: Load, begun: float) -> Callable[[threading.Event], None]:
+    """Records at the load's rate, spread over the partitions."""
+
+    def work(ended: threading.Event) -> None:
+        producer, value, owed, last = Producer({"bootstrap.servers": bootstrap}), b"x" * RECORD_BYTES, 0.0, begun
+        number = 0
+        while not ended.wait(0.1):
+            now = time.monotonic()
+            owed += load.rate(now - begun) * (now - last)
+            last = now
+            for number in range(number, number + int(owed // RECORD_BYTES)):
+                producer.produce(topic, value, partition=number % PARTITIONS)
+            owed %= RECORD_BYTES
+            producer.poll(0)
+        producer.flush(30)
+
+    return work
+
+
+def sampling(
+    source: tuple[str, str],
+    target: tuple[str, str],
+    cluster: SparkCluster,
+    running: list[int],
+    into: Samples,
+    begun: float,
+) -> Callable[[threading.Event], None]:
+    """What is on the source and not on the target, by offsets; the slots that run; the executors, by the master's page."""
+
+    def work(ended: threading.Event) -> None:
+        sides = [(AdminClient({"bootstrap.servers": servers, "log_level": 0}), topic) for servers, topic in (source, target)]
+        while not ended.wait(1.0):
+            there, here = (sum(latest(admin, topic, PARTITIONS)) for admin, topic in sides)
+            into.seconds.append(time.monotonic() - begun)
+            # The markers of transactions take an offset each on the target: with large records they are few.
+            into.lag.append(max(0, there - here) * RECORD_BYTES)
+            into.slots.append(running[0])
+            into.executors.append(cluster.cores_used)
+
+    return work
+
+
+def table(found: dict[str, Samples], load: Load) -> Grid:
+    heads = ("tasks.max", "most lag MB", "caught up s", "slots before", "slots at most", "executors at most", "at the end")
+    rows: list[tuple[str, ...]] = []
+    for tasks, samples in found.items():
+        before = [slots for at, slots in zip(samples.seconds, samples.slots, strict=True) if at < load.begin]
+        seconds = samples.caught_up(load)
+        rows.append(
+            (
+                tasks,
+                f"{max(samples.lag) / 1e6:,.0f}",
+                "not in time" if seconds is None else f"{seconds:.0f}",
+                str(max(before)),
+                str(max(samples.slots)),
+                str(max(samples.executors)),
+                str(samples.executors[-1]),
+            )
+        )
+    note = (
+        f"{load.base / 1e6:g} MB/s, and {load.burst / 1e6:g} MB/s for {load.end - load.begin:g} s, over {PARTITIONS} partitions; "
+        f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
+        f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
+        f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the burst's end "
+        f"until no more waits than comes in five seconds.\n\n![lag, slots and executors over a burst]({PLOT.name})"
+    )
+    return Grid("Scaling", note, heads, rows)
+
+
+def draw(found: dict[str, Samples], load: Load, path: Path) -> None:
+    """Lag, slots and executors over time, one below the other."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, (lag, slots, executors) = pyplot.subplots(3, 1, sharex=True, figsize=(9, 7), layout="constrained")
+    for tasks, samples in found.items():
+        label = f"tasks.max = {tasks}"
+        lag.plot(samples.seconds, [each / 1e6 for each in samples.lag], label=label)
+        slots.step(samples.seconds, samples.slots, where="post", label=label)
+        executors.step(samples.seconds, samples.executors, where="post", label=label)
+    for axes, unit in ((lag, "lag, MB"), (slots, "slots"), (executors, "executors")):
+        axes.axvspan(load.begin, load.end, alpha=0.1, color="gray")
+        axes.set(ylabel=unit, ylim=(0, None))
+        axes.grid(alpha=0.3)
+    lag.legend()
+    executors.set(xlabel="seconds; the burst is gray", xlim=(0, load.seconds))
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()
