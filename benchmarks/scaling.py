@@ -27,6 +27,7 @@ from airmirror.ledger import Ledger
 from airmirror.local import LOCAL
 from airmirror.on_spark.windows import on_spark
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import KAFKA_DEFAULTS, start_broker
 from airmirror_local.line import start_line
@@ -42,6 +43,7 @@ PLOT = Path(__file__).with_name("scaling.png")
 PARTITIONS, RECORD_BYTES, MOST_EXECUTORS = 16, 10_000, 6
 DELAY, LINE_WINDOW = 0.025, 150_000  # seconds each way, bytes under way: 6 MB/s a connection
 FIXED = "1"  # MirrorMaker 2's default
+LOW_SECONDS = 15
 SPARK = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -60,6 +62,7 @@ west.bootstrap.servers = {west}
 replication.factor = 1
 offset.storage.replication.factor = 1
 window.slot.bytes = 8388608
+window.commit.ms = 2000
 window.max.ms = {max_ms}
 tasks.max = {tasks}
 """
@@ -80,6 +83,18 @@ class Load:
 
 
 @dataclass
+class Running:
+    """What the windows do now: slots that run, records that earlier ones have copied, and those of this one."""
+
+    slots: int = 0
+    done: int = 0
+    copied: int = 0
+
+    def report(self, progress: CopyProgress) -> None:
+        self.copied = progress.records
+
+
+@dataclass
 class Samples:
     """What was seen, second by second: bytes that are not yet on the target, slots of the window that runs, executors."""
 
@@ -89,8 +104,8 @@ class Samples:
     executors: list[int] = field(default_factory=list)
 
     def caught_up(self, load: Load) -> float | None:
-        """The seconds from the burst's end until no more waits than comes in five seconds; None: that was not reached."""
-        low = 5 * load.base
+        """The seconds from the burst's end until no more waits than comes in ``LOW_SECONDS``; None: that was not reached."""
+        low = LOW_SECONDS * load.base
         return next(
             (at - load.end for at, lag in zip(self.seconds, self.lag, strict=True) if at >= load.end and lag <= low), None
         )
@@ -149,12 +164,12 @@ def measure(directory: Path, tasks: str, load: Load) -> Samples:
             configuration = parse(text, "bench")
             flow = configuration.flow(f"{alias}->west")
             opened = Opened(configuration, flow, Ledger(f"sqlite:///{directory / 'ledger.db'}").flow(flow.name))
-            samples, running = Samples(), [0]
+            samples, running = Samples(), Running()
             one_window(opened, spark.url, running)  # the session and its first executor
             begun = time.monotonic()
             with alongside(
                 producing(east.bootstrap, topic, load, begun),
-                sampling((east.bootstrap, topic), (west.bootstrap, f"{alias}.{topic}"), cluster, running, samples, begun),
+                sampling(east.bootstrap, topic, cluster, running, samples, begun),
             ):
                 while time.monotonic() - begun < load.seconds:
                     one_window(opened, spark.url, running)
@@ -164,20 +179,21 @@ def measure(directory: Path, tasks: str, load: Load) -> Samples:
             stop()
 
 
-def one_window(opened: Opened, url: str, running: list[int]) -> None:
-    """A window that is verified; ``running`` holds the number of its slots as long as they run."""
+def one_window(opened: Opened, url: str, running: Running) -> None:
+    """A window, of which ``running`` tells."""
     prepared = prepare(opened)
     with on_spark(opened, url, lambda phase: None) as (slots, execute):
 
         def noted(given: Sequence[Slot]) -> list[SlotResult]:
-            running[0] = len(given)
+            running.slots = len(given)
             try:
                 return list(execute(given))
             finally:
-                running[0] = 0
+                running.slots = 0
 
-        order = WindowOrder(uuid.uuid4().hex, slots=slots)
+        order = WindowOrder(uuid.uuid4().hex, slots=slots, report=running.report)
         result = run_window(opened.flow, opened.ledger, prepared.topics, noted, order)
+    running.done, running.copied = running.done + result.copied, 0
     if any(row.failed for row in result.rows):
         raise RuntimeError("; ".join(str(row.error) for row in result.rows if row.error))
 
@@ -202,23 +218,23 @@ def producing(bootstrap: str, topic: str, load: Load, begun: float) -> Callable[
 
 
 def sampling(
-    source: tuple[str, str],
-    target: tuple[str, str],
+    bootstrap: str,
+    topic: str,
     cluster: SparkCluster,
-    running: list[int],
+    running: Running,
     into: Samples,
     begun: float,
 ) -> Callable[[threading.Event], None]:
-    """What is on the source and not on the target, by offsets; the slots that run; the executors, by the master's page."""
+    """The bytes on the source that no window has committed yet; the slots that run; the executors, by the master's page."""
 
     def work(ended: threading.Event) -> None:
-        sides = [(AdminClient({"bootstrap.servers": servers, "log_level": 0}), topic) for servers, topic in (source, target)]
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         while not ended.wait(1.0):
-            there, here = (sum(latest(admin, topic, PARTITIONS)) for admin, topic in sides)
+            here = running.done + running.copied
+            there = sum(latest(admin, topic, PARTITIONS))
             into.seconds.append(time.monotonic() - begun)
-            # The markers of transactions take an offset each on the target: with large records they are few.
             into.lag.append(max(0, there - here) * RECORD_BYTES)
-            into.slots.append(running[0])
+            into.slots.append(running.slots)
             into.executors.append(cluster.cores_used)
 
     return work
@@ -246,7 +262,7 @@ def table(found: dict[str, Samples], load: Load) -> Grid:
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
         f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the burst's end "
-        f"until no more waits than comes in five seconds.\n\n![lag, slots and executors over a burst]({PLOT.name})"
+        f"until no more waits than comes in {LOW_SECONDS} s.\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
     return Grid("Scaling", note, heads, rows)
 

@@ -28,6 +28,7 @@ OLD = WINDOW.max_ms + 1
         (Demand((1e9,) * 50, OLD), Capacity(8, 64), 1, 32),  # it was not: GROWTH times that
         (Demand((1e9,) * 50, OLD), Capacity(8, 20), 1, 20),  # as far as Spark may grow
         (Demand((1e9,) * 50, OLD), Capacity(8, 20), 4, 17),  # a core for each other flow
+        (Demand((1e9,) * 50, OLD), Capacity(2, 64), 10, 8),  # which others need not have yet
         (Demand((1e9,) * 50, OLD), Capacity(2, 2), 4, 1),
         (Demand((1e9,) * 50, OLD - 1), Capacity(8, 20), 4, 2),
         (Demand((90.0,) * 3, OLD), Capacity(8, 20), 1, 3),  # old and small

@@ -33,12 +33,12 @@ def slots_for(demand: Demand, window: Window, capacity: Capacity, flows: int = 1
     That is an equal part of what runs now: no slot waits for a core, and no flow for another one. Where a record has waited for
     longer than a window copies (``window.max.ms``), that is too little: the window takes what Spark may start besides, up to
     ``GROWTH`` times what runs now, and leaves each other flow one core. One that follows the log would keep them for long, and
-    takes an equal part of that too.
+    leaves each an equal part.
     """
     share = capacity.now // flows
     if demand.waited_ms > window.max_ms:
-        room = min(capacity.most, GROWTH * capacity.now)
-        share = room // flows if window.follow_ms else room - flows + 1
+        most = capacity.most // flows if window.follow_ms else capacity.most - flows + 1
+        share = min(most, GROWTH * capacity.now)
     needed = math.ceil(sum(demand.sizes) / window.slot_bytes)
     return max(1, min(needed, len(demand.sizes), share))
 
