@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from airmirror.windows.window import Execute, WindowOrder, run_window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 
 def run(prepared: Prepared, spark_url: str | None, order: WindowOrder) -> WindowResult:
@@ -95,9 +98,14 @@ def on_spark(
         from airmirror.on_spark.sessions import capacity
 
         joined = spark()  # now, before the window takes its lease: where Spark can run nothing, it takes none
-        if flow.tasks_max:
-            return slots_for(demand, flow.window, at_most(flow.tasks_max))
-        return slots_for(demand, flow.window, capacity(joined), max(1, len(opened.configuration.enabled)))
+        flows = 1 if flow.tasks_max else max(1, len(opened.configuration.enabled))
+        room = at_most(flow.tasks_max) if flow.tasks_max else capacity(joined)
+        count = slots_for(demand, flow.window, room, flows)
+        log.info(
+            "%d slots for %.1f MB, of which the oldest record has waited for %.0f s; %d tasks run at once, %d could, flows: %d.",
+            *(count, sum(demand.sizes) / 1e6, demand.waited_ms / 1000, room.now, room.most, flows),
+        )
+        return count
 
     def work(given: Sequence[Slot]) -> list[SlotResult]:
         from airmirror.on_spark.execute import execute
