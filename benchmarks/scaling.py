@@ -107,7 +107,8 @@ class Samples:
         """The seconds from the burst's end until no more waits than comes in ``LOW_SECONDS``; None: that was not reached."""
         low = LOW_SECONDS * load.base
         return next(
-            (at - load.end for at, lag in zip(self.seconds, self.lag, strict=True) if at >= load.end and lag <= low), None
+            (at - load.end for at, lag in zip(self.seconds, self.lag, strict=True) if at >= load.end and lag <= low),
+            None,
         )
 
 
@@ -208,9 +209,10 @@ def producing(bootstrap: str, topic: str, load: Load, begun: float) -> Callable[
             now = time.monotonic()
             owed += load.rate(now - begun) * (now - last)
             last = now
-            for number in range(number, number + int(owed // RECORD_BYTES)):
-                producer.produce(topic, value, partition=number % PARTITIONS)
-            owed %= RECORD_BYTES
+            while owed >= RECORD_BYTES:
+                owed -= RECORD_BYTES
+                number = (number + 1) % PARTITIONS
+                producer.produce(topic, value, partition=number)
             producer.poll(0)
         producer.flush(30)
 
@@ -241,7 +243,15 @@ def sampling(
 
 
 def table(found: dict[str, Samples], load: Load) -> Grid:
-    heads = ("tasks.max", "most lag MB", "caught up s", "slots before", "slots at most", "executors at most", "at the end")
+    heads = (
+        "tasks.max",
+        "most lag MB",
+        "caught up s",
+        "slots before",
+        "slots at most",
+        "executors at most",
+        "at the end",
+    )
     rows: list[tuple[str, ...]] = []
     for tasks, samples in found.items():
         before = [slots for at, slots in zip(samples.seconds, samples.slots, strict=True) if at < load.begin]
@@ -261,8 +271,8 @@ def table(found: dict[str, Samples], load: Load) -> Grid:
         f"{load.base / 1e6:g} MB/s, and {load.burst / 1e6:g} MB/s for {load.end - load.begin:g} s, over {PARTITIONS} partitions; "
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
-        f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the burst's end "
-        f"until no more waits than comes in {LOW_SECONDS} s.\n\n![lag, slots and executors over a burst]({PLOT.name})"
+        f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the "
+        f"burst's end until no more waits than comes in {LOW_SECONDS} s.\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
     return Grid("Scaling", note, heads, rows)
 

@@ -71,7 +71,9 @@ def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> 
 
 
 def test_auto_is_a_word_for_the_number_of_slots_that_is_not_set() -> None:
-    assert [parse(f"{CLUSTERS}{line}", "t").flow().tasks_max for line in ("", "tasks.max =  auto ", "tasks.max = 1")] == [
+    assert [
+        parse(f"{CLUSTERS}{line}", "t").flow().tasks_max for line in ("", "tasks.max =  auto ", "tasks.max = 1")
+    ] == [
         None,
         None,
         1,

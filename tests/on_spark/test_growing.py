@@ -1,4 +1,4 @@
-"""``tasks.max = auto`` in front of a standalone cluster that allocates executors by need: windows grow and shrink with their lag."""
+"""``tasks.max = auto`` before a cluster with dynamic allocation: windows and executors grow and shrink with the lag."""
 
 from __future__ import annotations
 

@@ -55,7 +55,9 @@ def test_how_many_tasks_run_at_once(settings: dict[str, str], found: Capacity) -
     """``6`` is what has registered; with executors that come and go it is asked for, else only where no setting says it."""
     plan = "== Physical Plan ==\n*(1) Range (0, 1, step=1, splits=6)\n\n"
     spark: Any = SimpleNamespace(
-        conf=SimpleNamespace(get=lambda name, default: ({"spark.master": "spark://m:7077"} | settings).get(name, default)),
+        conf=SimpleNamespace(
+            get=lambda name, default: ({"spark.master": "spark://m:7077"} | settings).get(name, default)
+        ),
         sql=lambda text: SimpleNamespace(collect=lambda: [(plan,)]),
     )
     assert capacity(spark) == found

@@ -149,7 +149,9 @@ def capacity(spark: SparkSession) -> Capacity:
     if (spark.conf.get("spark.master", "") or "").startswith("local"):
         return at_most(_registered(spark))
     grows = spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true"
-    executors = number("spark.dynamicAllocation.maxExecutors", NO_LIMIT) if grows else number("spark.executor.instances")
+    executors = (
+        number("spark.dynamicAllocation.maxExecutors", NO_LIMIT) if grows else number("spark.executor.instances")
+    )
     limits = (number("spark.cores.max"), max(1, number("spark.executor.cores")) * executors)
     most = min(filter(None, limits), default=0)
     if most and not grows:

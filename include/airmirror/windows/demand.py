@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from airmirror.config import Window
 
-GROWTH = 4  # times what Spark runs now: where no more executors come, a window's slots run in so many rounds
+GROWTH = 4  # times what Spark runs now: where no more executors come, its slots run in four rounds
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a window has to copy: the bytes of each partition, and for how long the oldest record has waited, in ms."""
+    """The bytes of each partition that a window has to copy, and for how long the oldest record has waited, in ms."""
 
     sizes: tuple[float, ...]
     waited_ms: int = 0
@@ -28,7 +28,7 @@ class Capacity:
 
 def slots_for(demand: Demand, window: Window, capacity: Capacity, flows: int = 1) -> int:
     """Return the slots that a window takes: one for each ``window.slot.bytes``, no more than partitions, and at most its share
-    of Spark, which so many ``flows`` use.
+    of Spark, which ``flows`` have in common.
 
     That is an equal part of what runs now: no slot waits for a core, and no flow for another one. Where a record has waited for
     longer than a window copies (``window.max.ms``), that is too little: the window takes what Spark may start besides, up to

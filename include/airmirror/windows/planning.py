@@ -115,7 +115,7 @@ def chosen(
 
 
 def demand_of(wanted: Sequence[Planned], follows: bool) -> Demand:
-    """What a window has to copy of these partitions."""
+    """Return the bytes of these partitions, and how long the oldest record has waited."""
     now_ms = int(time.time() * 1000)
     sizes = tuple(item.bytes_wanted(follows, now_ms) for item in wanted)
     return Demand(sizes, max((item.waited_ms(now_ms) for item in wanted), default=0))

@@ -23,8 +23,8 @@ _NO_JMX = "there is no JMX here"
 _USED = (
     INT(
         "tasks.max = auto",
-        "The most slots (Spark tasks) of a window. auto: its equal share of what Spark runs at once, among the enabled flows; and "
-        "where a record waits for longer than window.max.ms, what Spark can start besides (MirrorMaker 2's default is 1).",
+        "The most slots (Spark tasks) of a window. auto: its equal share of what Spark runs at once, among the enabled flows; "
+        "and where a record waits for longer than window.max.ms, what Spark can start besides (MirrorMaker 2's default is 1).",
         values=("auto",),
         minimum=1,
     ),
