@@ -8,6 +8,7 @@ the other. Writes the section "Scaling" of RESULTS.md and the plot benchmarks/sc
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 import threading
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, default=PLOT)
     chosen = parser.parse_args()
     load = Load(1e6, chosen.burst * 1e6, 40, 40 + chosen.seconds, 40 + 4 * chosen.seconds)
-    console = Console()
+    console, busy = Console(), os.getloadavg()[2]
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-scaling-", dir=LOCAL))
     found: dict[str, Samples] = {}
@@ -130,7 +131,7 @@ def main() -> None:
                 found[tasks] = measure(directory / tasks, tasks, load)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    grid = table(found, load)
+    grid = table(found, load, busy)
     console.print(grid.on_terminal())
     sections.write(grid, chosen.results)
     draw(found, load, chosen.plot)
@@ -242,7 +243,7 @@ def sampling(
     return work
 
 
-def table(found: dict[str, Samples], load: Load) -> Grid:
+def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
     heads = (
         "tasks.max",
         "most lag MB",
@@ -272,7 +273,7 @@ def table(found: dict[str, Samples], load: Load) -> Grid:
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
         f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the "
-        f"burst's end until no more waits than comes in {LOW_SECONDS} s.\n\n![lag, slots and executors over a burst]({PLOT.name})"
+        f"burst's end until no more waits than comes in {LOW_SECONDS} s. Load average before: {busy:.1f}.\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
     return Grid("Scaling", note, heads, rows)
 
