@@ -273,7 +273,8 @@ def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
         f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the "
-        f"burst's end until no more waits than comes in {LOW_SECONDS} s. Load average before: {busy:.1f}.\n\n![lag, slots and executors over a burst]({PLOT.name})"
+        f"burst's end until no more waits than comes in {LOW_SECONDS} s. Load average before: {busy:.1f}."
+        f"\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
     return Grid("Scaling", note, heads, rows)
 
