@@ -12,17 +12,16 @@ JARS := .local/kafka-4.2.0
 OLDEST := .local/kafka-2.8.2
 SEED ?= 1
 MINUTES ?= 2
-FOLLOW ?= 60
 ONLY ?=
 EVERY ?=
 SKIPS ?=
 QUICK ?=
 CONSOLE ?= yes
-# Long tests in CI: brokers and commands killed at each step of a failover and a migration, and the real demos.
+# Long tests in CI: brokers, commands and tasks of Airflow killed at each step of a failover, a migration and a window, and the real demos.
 KILLED := tests/migration/test_killed.py::test_
 LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_frozen \
 	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
-	$(addprefix tests/cli/test_,connections.py failback.py groups.py) $(addprefix tests/on_airflow/test_,failback.py migrate.py) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
+	$(addprefix tests/cli/test_,connections.py failback.py groups.py) $(addprefix tests/on_airflow/test_,failback.py faults.py migrate.py) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
@@ -114,8 +113,8 @@ mutate: install ## break the product on purpose, one change at a time, and see t
 bench: install ## measure side by side with MirrorMaker 2; ONLY=tls: that part (airflow, compare, distance, failover, following, …: benchmarks/README.md)
 	$(foreach part,$(if $(ONLY),.$(ONLY),none .following .distance .tls),$(BIN)/python -m benchmarks$(part:none=) &&) true
 
-soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of following; writes benchmarks/SOAK.md
-	$(BIN)/python -m benchmarks.soak --follow $(FOLLOW)
+soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of everything at once; writes benchmarks/SOAK.md
+	$(BIN)/python -m benchmarks.soak
 
 ##@ Ship it
 

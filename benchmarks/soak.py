@@ -1,7 +1,7 @@
 """``python -m benchmarks.soak``: the memory of a slot that copies gigabytes, what a thousand windows in a row leave behind, and
-what a window holds that follows the log for an hour.
+an hour of everything at once (benchmarks.everything).
 
-Starts brokers and Spark of its own, writes SOAK.md, stops everything. Ends with status 1 where a limit is not kept.
+Starts brokers and Spark of its own, writes SOAK.md and soak.png, stops everything. Ends with status 1 where a limit is not kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ import psutil
 from confluent_kafka import Producer
 from rich.console import Console
 
-from airmirror.flows.following import following_of
-from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import open_flow, prepare
 from airmirror.local import LOCAL
 from airmirror.slot.attempts import run_slot
@@ -34,10 +31,12 @@ from airmirror.windows.window import WindowOrder
 from airmirror.windows.window import run_window as run_in_this_process
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
 from airmirror_local.spark_connect import start_connect_server
+from benchmarks import everything
 from benchmarks.data import DENSE, TEN_A_BATCH, Data, create_topic, delete_topics, fill
 from benchmarks.windows import CONFIGURATION, Sites, run_window
 
 RESULTS = Path(__file__).with_name("SOAK.md")
+PLOT = Path(__file__).with_name("soak.png")
 MIB = 1 << 20
 SLOT_LIMIT = 256 * MIB
 # What 1,000 windows may add to what 100 have taken.
@@ -45,16 +44,6 @@ GROWTH_LIMIT = 16 * MIB
 WARM = 100
 RECORD_BYTES = 1_000
 RECORDS_A_WINDOW = 20
-FOLLOWED_RATE, BURSTS = 1_000, 20  # records a second, in so many bursts
-SETTLE_SECONDS = 5.0  # before the end of a window that follows nothing more is produced
-FOLLOWING = """window.slot.bytes = 1
-window.follow.ms = {follow_ms}
-sync.group.offsets.enabled = true
-sync.group.offsets.interval.seconds = 5
-emit.checkpoints.interval.seconds = 5
-checkpoints.topic.replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-"""
 BROKER = {"log.segment.delete.delay.ms": "1000", "log.retention.check.interval.ms": "1000"}
 
 
@@ -70,7 +59,7 @@ class LargeWindow:
 
 @dataclass(frozen=True)
 class Usage:
-    """What this process holds after so many windows, or records that a window which follows has got; sizes in bytes."""
+    """What this process holds after so many windows; sizes in bytes."""
 
     windows: int
     resident: int
@@ -84,32 +73,34 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=5.0, help="what one slot copies in one window")
     parser.add_argument("--windows", type=int, default=1_000, help="how many windows follow each other")
     parser.add_argument("--minutes", type=float, default=30, help="begin no window after that time")
-    parser.add_argument("--follow", type=float, default=60, help="how many minutes a window follows the log")
+    parser.add_argument("--everything", type=float, default=60, help="how many minutes of everything at once")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
+    parser.add_argument("--plot", type=Path, default=PLOT)
     chosen = parser.parse_args()
     console = Console()
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="soak-", dir=LOCAL))
     begun, load = time.monotonic(), os.getloadavg()[2]
-    usages, followed, large = list[Usage](), list[Usage](), list[LargeWindow]()
+    usages, hour, large = list[Usage](), everything.Hour(), list[LargeWindow]()
     try:
         with ExitStack() as stack:
             source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
             stack.callback(source.kill)
             target = start_broker(directory, "west", BROKER, java_options=KAFKA_DEFAULTS)
             stack.callback(target.kill)
-            until = begun + chosen.minutes * 60
+            hour = everything.everything(console, directory, source, target, chosen.everything * 60)
+            everything.draw(hour, chosen.plot)
+            until = time.monotonic() + chosen.minutes * 60
             usages += many_windows(
                 console=console, directory=directory, source=source, target=target, windows=chosen.windows, until=until
             )
-            followed += a_window_that_follows(console, directory, source, target, chosen.follow * 60)
             large += large_windows(console, directory, source, target, chosen.gigabytes)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-        if followed:  # what fails later takes nothing of it away
-            chosen.results.write_text(report(large, usages, followed, chosen.windows, time.monotonic() - begun, load))
+        if hour.samples:  # what fails later takes nothing of it away
+            chosen.results.write_text(report(large, usages, hour, chosen.windows, time.monotonic() - begun, load))
             console.print(f"Written to {chosen.results}.")
-    sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) or leaks(followed) else 0)
+    sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) or hour.wrong() else 0)
 
 
 def large_windows(
@@ -191,59 +182,6 @@ def many_windows(
             yield usage
 
 
-def a_window_that_follows(
-    console: Console, directory: Path, source: Broker, target: Broker, seconds: float
-) -> Iterator[Usage]:
-    """What this process holds while a window follows a steady rate of records, its two slots, gate and tasks included: a tenth
-    of the time after it has begun, and nine more times."""
-    topic, alias = "followed", "follow"
-    create_topic(source.bootstrap, topic)
-    file = directory / "follow.properties"
-    file.write_text(
-        CONFIGURATION.format(
-            alias=alias, source=source.bootstrap, target=target.bootstrap, topics=topic, replicas=1, verify="readback"
-        )
-        + FOLLOWING.format(follow_ms=int(seconds * 1000))
-    )
-    producer, ended, produced = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0}), threading.Event(), 0
-    with open_flow(file, f"{alias}->west", f"sqlite:///{directory / 'follow.db'}") as opened:
-        prepared = prepare(opened)
-        following = following_of(opened, expectations_of(None, wanted=False), window="followed")
-        usages: list[Usage] = []
-
-        def look() -> None:
-            nonlocal produced
-            sampled = begun = due = time.monotonic()
-            while not ended.wait(max(0.0, due - time.monotonic())) and due - begun < seconds - SETTLE_SECONDS:
-                for number in range(FOLLOWED_RATE // BURSTS):
-                    producer.produce(topic, b"x" * 100, b"%d" % number)
-                produced += FOLLOWED_RATE // BURSTS
-                producer.poll(0)
-                due += 1 / BURSTS
-                if due - sampled >= seconds / 10:
-                    sampled = due
-                    usages.append(measure(produced))
-            producer.flush()
-
-        with ThreadPoolExecutor(3) as pool:
-            looking = pool.submit(look)
-            try:
-                result = run_in_this_process(
-                    opened.flow,
-                    opened.ledger,
-                    prepared.topics,
-                    lambda slots: [each for results in pool.map(run_slot, slots) for each in results],
-                    WindowOrder("followed", slots=lambda _: 2, following=following),
-                )
-            finally:
-                ended.set()
-                looking.result()
-    console.print(f"{result.copied:,} of {produced:,} records in {seconds / 60:g} minutes. {result.followed}")
-    if not result.is_verified or result.copied != produced:
-        raise RuntimeError(f"the window that followed: {result}")
-    yield from usages
-
-
 def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
     return [result for slot in slots for result in run_slot(slot)]
 
@@ -265,7 +203,7 @@ def leaks(usages: Sequence[Usage]) -> list[str]:
     return found + (["memory"] if last.resident - first.resident > GROWTH_LIMIT else [])
 
 
-def _growth(usages: Sequence[Usage], what: str = "windows") -> str:
+def _growth(usages: Sequence[Usage]) -> str:
     """What was measured, first and last, and how that compares with the limits."""
     if len(usages) < 2:
         return "There are no two lines to compare."
@@ -276,7 +214,7 @@ def _growth(usages: Sequence[Usage], what: str = "windows") -> str:
     verdict = f"more than may be: {', '.join(grown)}" if grown else "within the limits"
     resident = last.resident - first.resident
     return (
-        f"From {first.windows} to {last.windows} {what}: resident {resident / MIB:+.1f} MiB (at most "
+        f"From {first.windows} to {last.windows} windows: resident {resident / MIB:+.1f} MiB (at most "
         f"{max(each.resident for each in usages) / MIB:.1f} MiB in between; the limit is +{GROWTH_LIMIT // MIB} MiB), {counts} "
         f"(the limit is 0): {verdict}."
     )
@@ -285,7 +223,7 @@ def _growth(usages: Sequence[Usage], what: str = "windows") -> str:
 def report(
     large: Sequence[LargeWindow],
     usages: Sequence[Usage],
-    followed: Sequence[Usage],
+    hour: everything.Hour,
     windows: int,
     seconds: float,
     load_before: float,
@@ -325,21 +263,37 @@ def report(
             "",
             _growth(usages),
             "",
-            "## A window that follows the log",
+            "## An hour of everything",
             "",
-            f"In one process with its two slots, judgements and tasks, and the producer of {FOLLOWED_RATE:,} records a second.",
-            "",
-            "| records | resident MiB | sockets | descriptors | threads |",
-            "| --- | --- | --- | --- | --- |",
-            *(
-                f"| {each.windows:,} | {each.resident / MIB:.1f} | {each.sockets} | {each.descriptors} | {each.threads} |"
-                for each in followed
-            ),
-            "",
-            _growth(followed, "records"),
-            "",
+            *_hour(hour),
         ]
     )
+
+
+def _hour(hour: everything.Hour) -> list[str]:
+    """What was done, the samples at rest, and how they compare with the limits."""
+    minutes = hour.samples[-1].minutes
+    rates = sum(everything.RATES.values())
+    return [
+        f"{minutes:.0f} minutes in one process: {hour.windows} windows that follow {rates:,} records a second, with their gate "
+        f"and tasks; {hour.migrations} migrations of a move group, each undone; {hour.rehearsals} rehearsals of a failover; "
+        f"maintenance after each window. All of {sum(hour.copied.values()):,} records are on the target, and the shop has read "
+        "each of its own. At rest, between two windows, after maintenance:",
+        "",
+        "| minute | resident MiB | descriptors | threads | rows of the ledger |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {each.minutes:.1f} | {each.resident / MIB:.1f} | {each.descriptors} | {each.threads} | {each.rows} |"
+            for each in hour.samples
+            if each.at_rest
+        ),
+        "",
+        f"From the first sixth on: {', '.join(hour.wrong()) or 'nothing'} over its limit (memory +5 %, descriptors, threads "
+        f"and rows +0, lag {everything.LAG_LIMIT:.0f} s; the longest was {max(each.lag for each in hour.samples):.1f} s).",
+        "",
+        "![Memory, descriptors, threads, lag and rows over the minutes](soak.png)",
+        "",
+    ]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,6 @@ from airmirror.airflow import dags
 globals().update(dags())
 """
 
-from airmirror.on_airflow.dags.flows import check_configuration, dags
+from airmirror.on_airflow.dags.all_dags import check_configuration, dags
 
 __all__ = ["check_configuration", "dags"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.on_airflow.dags.flows import dags
+from airmirror.on_airflow.dags.all_dags import dags
 from airmirror.on_airflow.deployment import LedgerNotShared, deployment
 from airmirror.quality.suites import OWN
 from airmirror_local.ports import LOOPBACK

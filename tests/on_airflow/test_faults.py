@@ -60,6 +60,7 @@ def test_a_terminated_task_ends_its_window_and_is_tried_again(flow: AirflowFlow,
     assert_recovered(flow, run_id)
 
 
+@pytest.mark.long  # test_pausing has the watch that sees it, test_window_tasks what on_kill ends
 @pytest.mark.flow("paused")
 def test_pausing_ends_the_window_at_once_and_leaves_nothing_open(flow: AirflowFlow, west_proxy: Proxy) -> None:
     with held_in_mid_window(flow, west_proxy) as run_id:

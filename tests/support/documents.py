@@ -22,18 +22,18 @@ from support.errors import FLOW, all_errors, sample
 
 ERRORS = """# Errors
 
-Every error that Airmirror raises on purpose, by the room of the code that it is of: when it is raised, and what it says, with the
-way out. Facts are named: \\<topic> is the topic. A command in a message runs with the facts in their places. *Transient*: the
-same may work later, and Airflow retries the task. *Final*: you must decide or mend something first, and nothing is tried again.
-*Transient or final*: as its cause is. `make docs` writes this page from the code.
+This page lists all errors that Airmirror raises on purpose: when it raises them, and the message with the way out. In a message
+\\<topic> is a placeholder; in a real message you can copy the command. *Transient*: the same may work later, and
+Airflow tries the task again. *Final*: you must decide or repair something first. *Transient or final*: it depends on the cause.
+The tables follow the packages of the code (`include/airmirror`). `make docs` writes this page from the code.
 """
-FEW = 4  # errors of a room that has no table of its own
+FEW = 4  # errors of a package that has no table of its own
 # What messages make of blanks, and the flow that meets the error.
 BLANKS = {utc(0): "<time>", error_name(Count("code")): "<error> (<code>)", FLOW: "<flow>"}
 COMMANDS = """# Commands
 
-What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code. Options that several
-commands have:
+The help of each command (`airmirror COMMAND --help`). [Operations](operations.md#commands) describes dry runs and exit
+statuses. `make docs` writes this page from the code. Several commands have these options:
 """
 MANY = 3  # commands that have an option; it is shown once
 TUNING = """# Tuning
@@ -58,7 +58,7 @@ def errors_page() -> str:
             rooms.setdefault(error.__module__.split(".")[1], []).append(error)
     few = [name for name, errors in rooms.items() if len(errors) <= FEW]
     others = [error for name in few for error in rooms.pop(name)]
-    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms)), _room("other rooms", others)])
+    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms)), _room("other packages", others)])
 
 
 def _room(name: str, errors: Sequence[type[AirmirrorError]]) -> str:
@@ -112,9 +112,9 @@ def _command(name: str, command: Any, shared: Set[str]) -> str:
     """A command's help, its own options, and the names of those that are shown above."""
     rows = _rows(command)
     lines = [row for row in rows.values() if row not in shared]
-    if common := [f"`{option}`" for option, row in rows.items() if row in shared]:
-        lines.append(f"- [As above](#commands): {', '.join(common)}.")
-    return "\n".join([f"## {name}", "", _help(command), "", *lines, *([""] if lines else [])])
+    common = ", ".join(f"`{option}`" for option, row in rows.items() if row in shared)
+    text = _help(command) + (f" Options [as above](#commands): {common}." if common else "")
+    return "\n".join([f"## {name}", "", text, "", *lines, *([""] if lines else [])])
 
 
 def _help(command: Any) -> str:

@@ -130,7 +130,8 @@ def move(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
     run = ("migration", "run", "--move", "shop", "--wait", "5", "--write", command.place("shop"), *WHY, "moving day")
     consumers = (word for step in ("mirror", "check_groups", "cut_over_consumers") for word in ("--step", step))
     producers = ("--step", "reverse", "--step", "cut_over_producers")
-    return {"migration": "\n\n".join((command(*run, *consumers), command(*run, *producers)))}
+    command(*run, *consumers)
+    return {"migration": command(*run, *producers)}
 
 
 def takeover(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
@@ -147,7 +148,6 @@ def takeover(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
         for number in range(2):
             _write(east, "orders", number, 100)
         command("run-window", "--local")
-        found["handback"] = command("handback", "plan")
         for number in range(2):
             _write(east, "orders", number, 100)
         process = start_mirrormaker(command.configuration, command.directory)

@@ -16,7 +16,7 @@ from airmirror.ledger import Ledger, WindowRow
 from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
-from airmirror.on_airflow.dags.flows import OF_A_FLOW
+from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
 from airmirror.web.console import assets, registration, windows
 from airmirror.web.console.flow import MOST_POINTS
 from airmirror.wire.mappings import ResetRecord

@@ -35,7 +35,9 @@ def hold_add(
     partition: Partitions = None,
     yes: Yes = False,
 ) -> None:
-    """Hold partitions from the next window on; a window that runs ends as it began. A dry run unless --yes."""
+    """Hold partitions from the next window on; a window that follows the log stops copying them at once. A dry run
+    unless --yes.
+    """
     from airmirror.flows.holds import add_holds
 
     with given.opened(shows=not yes) as opened:

@@ -1,9 +1,9 @@
-"""Freeze a flow or some of its topics, so that no window of any deployment writes to them until they are unfrozen.
+"""Freeze and unfreeze a flow or topics of it; ``overtaking``: the lease taken and the transactional ids fenced, for procedures.
 
-Both are records of who owns them (``wire.owners``). They are committed under a lease of its own, which ends any window that runs,
-as a later window would, after a fence, and in a transaction that the next lease's fence would end (invariant B). So each window
-either came before, and commits nothing after them; or it takes the lease later, fences, and finds them. Mappings stay as they
-are.
+No window of any deployment writes to what is frozen. Both are records of who owns topics (``wire.owners``). They are committed
+under a lease of its own, which ends any window that runs, as a later window would, after a fence, and in a transaction that the
+next lease's fence would end (invariant B). So each window either came before, and commits nothing after them; or it takes the
+lease later, fences, and finds them. Mappings stay as they are.
 """
 
 from __future__ import annotations

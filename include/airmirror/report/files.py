@@ -1,4 +1,4 @@
-"""The files of a document: NAME.html and NAME.json, with their signatures NAME.html.sig and NAME.json.sig.
+"""The files of a document, written and signed: NAME.html and NAME.json, with NAME.html.sig and NAME.json.sig.
 
 Evidence is never written over, and names the digest of the report before it in its directory, so that one that is removed is
 missed. A plan, or the report of a procedure, replaces what is there, and is in no chain.

@@ -1,4 +1,4 @@
-"""Finding out whether a log is still the one that was copied, or written to, and where it parted from it.
+"""Find where a log parted from the one that was copied, or written to: by leader epochs and checksums, in one topic id.
 
 An unclean leader election cuts a log, which grows again under a later leader epoch. Mapping records keep the epoch of their
 last batch; the leader tells where its log's epochs end. That bounds the place, between two records at the worst, and

@@ -1,6 +1,6 @@
-"""The plan of a window: for each partition the offsets to replicate (invariant C), packed into slots by bytes.
+"""The plan of a window: offsets to replicate, packed into slots; notices that a topic was created again, or its log cut.
 
-Here is noticed first that a topic was created again, or cut; in the window by ``slot.attempts`` and ``slot.source``.
+Each partition resumes by invariant C. In the window ``slot.attempts`` and ``slot.source`` notice the same.
 """
 
 from __future__ import annotations

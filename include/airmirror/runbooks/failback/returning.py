@@ -1,4 +1,4 @@
-"""The return: what was written to remote topics since a failover is copied back, by windows of the reverse flow.
+"""The return: records written since a failover are copied back by the reverse flow; the owner's record says so, begin to end.
 
 That flow's account of them begins at the very record after the last one that was brought from there, as far as its log still
 has them (invariants A and C). Then the record of their owner says that they return, and to where; from then on its windows plan,

@@ -59,7 +59,7 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
 HANDBACK: Runbook[Opened, HandbackOrder] = Runbook(
     name="handback",
     title="hand back to MirrorMaker 2",
-    summary="Back from Airmirror to MirrorMaker 2, in the same topics. Pause the flow's DAGs first.",
+    summary="Back from Airmirror to MirrorMaker 2, in the same topics. First pause replicate.… and audit.… of the flow.",
     helps={
         "plan": "Show where MirrorMaker 2 would continue. A dedicated one needs nothing else: its progress is up to date. Once "
         "it runs, --check compares its first records with the source's. Exit status 1: something is not verified, or it does "

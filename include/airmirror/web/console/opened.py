@@ -12,8 +12,8 @@ from sqlalchemy.engine import make_url
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import Ledger
 from airmirror.ledger.schema import make_or_check
+from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
 from airmirror.on_airflow.dags.common import id_of
-from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.topics.sound import sound
 
 

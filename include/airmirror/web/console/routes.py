@@ -26,8 +26,8 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.pages import pages_of
 from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
+from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
 from airmirror.on_airflow.dags.common import id_of
-from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.deployment import deployment
 from airmirror.partitions import TopicPartition
 from airmirror.web import security
