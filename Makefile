@@ -163,7 +163,7 @@ compatibility: install $(OLDEST) ## run the tests of docs/compatibility.md and w
 transcripts: install ## write what commands say into docs, carried out on two small clusters: ONLY=take-over.md: into this page
 	PYTHONPATH=tests $(BIN)/python -m support.transcripts $(ONLY)
 
-screenshots: install ## write docs/images/console-*.png, of made-up numbers, with the machine's Chromium
+screenshots: install ## write docs/images, of a real stack (5 minutes), with the machine's Chromium
 	PYTHONPATH=tests $(BIN)/python -m support.screenshots
 
 clean: ## remove everything that install and runs have made

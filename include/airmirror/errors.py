@@ -1,6 +1,7 @@
 """Errors: each carries its facts as attributes, says what happened, where, and the way out.
 
-An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first).
+An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first); it is
+*bad input* where what was typed or configured is to blame.
 Subclasses are dataclasses, without saying so, whose fields are the facts and whose ``__str__`` is the message. They survive
 pickling, so they can cross from a Spark task to the driver.
 """
@@ -19,12 +20,15 @@ class AirmirrorError(Exception):
     """The base of all errors that Airmirror raises on purpose: ``class FlowBusy(AirmirrorError, transient=True)``."""
 
     transient: ClassVar[bool] = False
+    bad_input: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, transient: bool | None = None) -> None:
+    def __init_subclass__(cls, *, transient: bool | None = None, bad_input: bool | None = None) -> None:
         super().__init_subclass__()
         dataclass(eq=False)(cls)
         if transient is not None:
             cls.transient = transient
+        if bad_input is not None:
+            cls.bad_input = bad_input
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))

@@ -45,6 +45,30 @@ class OfCopy(OfPartition):
 
 
 @dataclass(frozen=True)
+class PartitionFacts(OfPartition):
+    """The base of facts of one partition."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class CopyFacts(PartitionFacts, OfCopy):
+    """The base of facts of one partition and its copy."""
+
+    remote_topic: str
+
+
+@dataclass(frozen=True)
+class GroupPartition(OfPartition):
+    """The base of facts of one partition as a consumer group has it."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
 class Entry:
     """A record of an internal topic as it was read.
 

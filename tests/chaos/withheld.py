@@ -13,7 +13,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.clusters.admin.client import ClusterUnreachable, describe
 from airmirror.config import Cluster
-from airmirror.wire.requests import FETCH, FETCH_VERSIONS, decode_fetch, unsigned_varint
+from airmirror.wire.primitives import unsigned_varint
+from airmirror.wire.requests import FETCH, FETCH_VERSIONS, decode_fetch
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange
 

@@ -65,6 +65,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Reset
 from airmirror.windows.results import WindowResult
 from airmirror.wire.mappings import Decision, Hold
+from airmirror_local.demo.mirror import runs
 from support.large import NAME, made
 
 OPENED: Any = SimpleNamespace(flow=SimpleNamespace(name=NAME), ledger=None)
@@ -89,7 +90,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
     window = made(WindowResult, phases={"copy": 1.0})
     return {
         "window": [show.window(window)],
-        "runs": [show.runs([window])],
+        "runs": [runs([window])],
         "plan": show.plan(made(TopicPlan), [made(Planned)], [made(Hold)]),
         "comparison": [show.comparison([made(ComparedPartition)])],
         "status": show.status(made(FlowStatus)),

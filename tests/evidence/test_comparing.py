@@ -18,7 +18,7 @@ from airmirror.evidence.comparing import compare_ranges
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.open_records import MOST_OPEN
 from airmirror.evidence.settling import settled, told_apart
-from airmirror.wire.headers import varint
+from airmirror.wire.primitives import varint
 from airmirror.wire.records import Records
 from support.examples import examples
 

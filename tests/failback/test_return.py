@@ -402,8 +402,11 @@ def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(
     write(both.east, both.topic, 100, 6)
     rescue(both.forward, RESCUE)
     later = write(both.east, both.topic, 200, 4)
-    topics: Any = ((),) if opens is unfreeze else ()
-    opens(both.forward, *topics, reason="it is back", by="ada")
+    why = {"reason": "it is back", "by": "ada"}
+    if opens is unfreeze:
+        unfreeze(both.forward, (), **why)
+    else:
+        undo(both.forward, FailoverOrder(**why))
     result = both.window(both.forward)
     assert result.is_verified and result.copied == 4
     assert flat(both.values(both.west)) == sorted([*replicated, *later])

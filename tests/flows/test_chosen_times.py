@@ -18,8 +18,8 @@ from airmirror.offsets.lags import lags_of
 from airmirror.slot.account import Account
 from airmirror.times import utc
 from airmirror.wire.batches import build, parse
-from airmirror.wire.headers import varint
 from airmirror.wire.plain import plain_records
+from airmirror.wire.primitives import varint
 from support.decoders import zigzag
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

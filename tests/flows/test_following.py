@@ -26,7 +26,7 @@ from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.window import judge_window
-from airmirror.wire.mirrormaker import decode_offset_sync
+from airmirror.wire.mirrormaker import OffsetSync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.following import SETTINGS, await_copied, await_verified, ended_by_event, follow, numbered, patiently
@@ -91,7 +91,7 @@ def test_groups_continue_while_a_window_follows_and_never_past_what_is_verified(
         for attempt in patiently():
             with attempt:
                 (records,) = read_all(west, f"mm2-offset-syncs.{flow.flow.source.alias}.internal").values()
-                syncs = [decode_offset_sync(record.key or b"", record.value or b"") for record in records]
+                syncs = [OffsetSync.decode(record.key or b"", record.value or b"") for record in records]
                 newest = {each.partition: (each.upstream, each.downstream) for each in syncs}
                 assert newest == {0: (190, translated(flow, 0, 190)), 1: (9, 9)}
         with pytest.raises(FlowBusy):  # it still follows

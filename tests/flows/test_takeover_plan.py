@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.flows.prepare import dry_run
 from airmirror.offsets.syncs import place_of_syncs
-from airmirror.offsets.writing import ensure_topic
+from airmirror.offsets.writing import COMPACTED
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.takeover.plan import takeover_plan
 from airmirror.runbooks.takeover.shown import shown_plan
@@ -29,7 +30,7 @@ from support.topics import Record, create_topic, delete_topic, end_offsets, prod
 def write_syncs(flow: Mirror, syncs: Sequence[tuple[int, int]]) -> None:
     """As MirrorMaker 2 does."""
     cluster, topic = place_of_syncs(flow.flow)
-    ensure_topic(cluster, topic, 1)
+    ensure_topic(cluster, topic, 1, COMPACTED)
     made = [OffsetSync(flow.topic, 0, *sync) for sync in syncs]
     with Appender(cluster, topic) as appender:
         appender.append([(sync.encode_key(), sync.encode_value()) for sync in made])

@@ -159,13 +159,13 @@ def test_a_window_of_hours_is_read_some_commits_at_a_time(ledger: Ledger, monkey
     flow, most = ledger.flow("east->west"), [0]
     load(flow, [written(offset, mapping(offset, offset + 1)) for offset in range(500)])
     monkeypatch.setattr(queries, "READ_AT_ONCE", 50)
-    made, kept = queries._mapping, weakref.WeakSet[MappingRecord]()
+    made, kept = queries.mapping_of, weakref.WeakSet[MappingRecord]()
 
     def noted(row: object) -> MappingRecord:
         kept.add(record := made(row))
         return record
 
-    monkeypatch.setattr(queries, "_mapping", noted)
+    monkeypatch.setattr(queries, "mapping_of", noted)
     rows = committed(_most(flow.of_window("w1"), kept, most))
     assert rows[TopicPartition("orders", 0)].copied == 500 and most[0] < 10
 

@@ -20,7 +20,7 @@ from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
+from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
 from support.groups import commit
@@ -126,7 +126,7 @@ def test_the_reverse_flow_of_a_flow_needs_nothing_to_replicate(
     commit(west, group, {(flow.remote_topic, 0): 30})
     assert emit_checkpoints(of_groups(back.flow, group), back.ledger, window="back") == 1
     (records,) = read_all(east, "west.checkpoints.internal").values()
-    found = [decode_checkpoint(each.key or b"", each.value) for each in records if each.value]
+    found = [Checkpoint.decode(each.key or b"", each.value) for each in records if each.value]
     assert [point for point in found if point.group == group] == [Checkpoint(group, flow.topic, 0, 30, 30)]
 
 

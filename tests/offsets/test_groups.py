@@ -11,12 +11,12 @@ from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.translation import Reason
-from airmirror.offsets.writing import ensure_topic
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.mirrormaker import OffsetSync
@@ -334,7 +334,7 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
         (flow.flow.source, "mm2-offset-syncs.west.internal"),
         (flow.flow.target, f"mm2-offset-syncs.{flow.flow.source.alias}.internal"),
     ):  # what lies in either of other topics tells nothing of this one
-        ensure_topic(place, name, 1)
+        ensure_topic(place, name, 1, {})
         with Appender(place, name) as appender:
             appender.append([(other.encode_key(), other.encode_value())])
     written = [OffsetSync(flow.topic, 0, offset, offset) for offset in (0, 40, 80)]

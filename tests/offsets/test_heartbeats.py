@@ -13,7 +13,7 @@ from airmirror.clusters.admin.creation import TopicCreationRefused
 from airmirror.config import Flow, parse
 from airmirror.config.pairs import heartbeat_flow
 from airmirror.offsets.heartbeats import emit_heartbeat
-from airmirror.wire.mirrormaker import decode_heartbeat
+from airmirror.wire.mirrormaker import Heartbeat
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror
@@ -49,7 +49,7 @@ def test_a_heartbeat_is_as_mirrormaker_2s(east: Broker) -> None:
     (records,) = read_all(east, "heartbeats").values()  # one partition
     assert len(records) == 2
     for record in records:
-        heartbeat = decode_heartbeat(record.key or b"", record.value or b"")
+        heartbeat = Heartbeat.decode(record.key or b"", record.value or b"")
         assert (heartbeat.source, heartbeat.target) == ("west", "east")
         assert before <= heartbeat.time_ms <= time.time_ns() // 1_000_000
         assert record.timestamp == heartbeat.time_ms and record.headers == ()

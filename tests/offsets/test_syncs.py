@@ -21,7 +21,7 @@ from airmirror.offsets.syncs import choose, emit_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.windows import index
 from airmirror.wire.mappings import MappedRange, MappingRecord
-from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.mirrormaker import OffsetSync
 from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.brokers import Broker
@@ -79,9 +79,9 @@ def test_golden_bytes() -> None:
     sync = OffsetSync("t1", 3, 100, 200)
     assert sync.encode_key().hex() == "0002743100000003"
     assert sync.encode_value().hex() == "000000000000006400000000000000c8"
-    assert decode_offset_sync(sync.encode_key(), sync.encode_value()) == sync
+    assert OffsetSync.decode(sync.encode_key(), sync.encode_value()) == sync
     with pytest.raises(MalformedRecord):
-        decode_offset_sync(sync.encode_key()[:-1], sync.encode_value())
+        OffsetSync.decode(sync.encode_key()[:-1], sync.encode_value())
 
 
 @given(
@@ -138,7 +138,7 @@ def test_syncs_are_written_up_to_the_verified_offset_and_once(
     assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-5") == 0
     source = flow.flow.source.alias
     (found,) = read_all(west, f"mm2-offset-syncs.{source}.internal").values()
-    syncs = [decode_offset_sync(record.key or b"", record.value or b"") for record in found]
+    syncs = [OffsetSync.decode(record.key or b"", record.value or b"") for record in found]
     # The marker of the first window's transaction lies between the two on the target.
     assert [(sync.upstream, sync.downstream) for sync in syncs] == [(0, 0), (49, 49), (50, 51), (74, 75)]
     assert flow.assert_equal() == 75

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from airmirror_local.airflow_stack import USER
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import start_process, wait_until_ready
 from on_airflow.conftest import VIEWER, AirflowFlow, AirflowUnderTest
-from support.browser import PATIENCE_MS, Seen, started, watched
+from support.browser import PATIENCE_MS, Seen, log_in, started, watched
 from support.hostile import numbered
 from support.topics import create_topic, produce
 
@@ -32,14 +32,6 @@ START_SECONDS = 300
 def browser() -> Iterator[Browser]:
     with started() as found:
         yield found
-
-
-def log_in(page: Page, url: str, user: str, password: str) -> None:
-    page.goto(f"{url}/auth/login")
-    page.fill("input[name=username]", user)
-    page.fill("input[name=password]", password)
-    page.click("button[type=submit]")
-    page.wait_for_url(lambda at: "/login" not in at)
 
 
 def password_of(airflow: AirflowUnderTest, user: str) -> str:

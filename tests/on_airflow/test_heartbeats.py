@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airmirror.on_airflow.dags.heartbeats import heartbeats_dag
-from airmirror.wire.mirrormaker import decode_heartbeat
+from airmirror.wire.mirrormaker import Heartbeat
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow, AirflowUnderTest
 from support.flows import a_flow
@@ -45,7 +45,7 @@ def times(east: Broker) -> list[int]:
     if "heartbeats" not in admin(east).list_topics(timeout=30).topics:
         return []
     (records,) = read_all(east, "heartbeats").values()
-    return [decode_heartbeat(record.key or b"", record.value or b"").time_ms for record in records]
+    return [Heartbeat.decode(record.key or b"", record.value or b"").time_ms for record in records]
 
 
 def test_the_task_waits_in_the_triggerer_and_says_what_became_of_them() -> None:

@@ -162,7 +162,7 @@ def _topics(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _divergence(facts: Facts) -> Any:
     """What a partition holds on the source alone."""
-    return SimpleNamespace(name="bill-0", never=SimpleNamespace(records=4 * facts.left))
+    return SimpleNamespace(key="bill-0", never=SimpleNamespace(records=4 * facts.left))
 
 
 def put_back(journal: Any, ours: Callable[[GroupMove], bool]) -> list[PutBack]:

@@ -15,7 +15,8 @@ from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsRespons
 
 from airmirror.wire.batch import Batch
 from airmirror.wire.batches import parse
-from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint, unsigned_varint
+from airmirror.wire.primitives import unsigned_varint
+from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint
 from airmirror_local.proxy import Exchange
 
 CREATE_TOPICS, NOT_CONTROLLER = 19, 41

@@ -71,3 +71,12 @@ def watched(browser: Browser, **context: Any) -> Iterator[Seen]:
         yield seen
     finally:
         opened.close()
+
+
+def log_in(page: Page, url: str, user: str, password: str) -> None:
+    """Log in to the Airflow at ``url``."""
+    page.goto(f"{url}/auth/login")
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", password)
+    page.click("button[type=submit]")
+    page.wait_for_url(lambda at: "/login" not in at)

@@ -404,9 +404,9 @@ DECODERS = (
     _produce(13),
     Decoder("mappings", _two(mappings.decode), _mapping_records),
     Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
-    Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
-    Decoder("checkpoints", _two(checkpoints.decode_checkpoint), _checkpoints),
-    Decoder("checkpoint-keys", lambda data: checkpoints.decode_checkpoint_key(data), _checkpoint_keys),
-    Decoder("heartbeats", _two(mirrormaker.decode_heartbeat), _heartbeats),
+    Decoder("offset-syncs", _two(mirrormaker.OffsetSync.decode), _offset_syncs),
+    Decoder("checkpoints", _two(checkpoints.Checkpoint.decode), _checkpoints),
+    Decoder("checkpoint-keys", checkpoints.Checkpoint.decode_key, _checkpoint_keys),
+    Decoder("heartbeats", _two(mirrormaker.Heartbeat.decode), _heartbeats),
     Decoder("headers", lambda data: with_headers(data, [("name", b"value")]), _bodies),
 )

@@ -9,7 +9,7 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
+from airmirror.wire.checkpoints import Checkpoint
 from support.flows import Mirror
 from support.topics import read_all
 
@@ -34,7 +34,7 @@ def checkpoints_on(flow: Mirror) -> list[Checkpoint]:
     """All in the checkpoints topic, in order."""
     (records,) = read_all(flow.target, f"{flow.flow.source.alias}.checkpoints.internal").values()
     return [
-        decode_checkpoint(record.key or b"", record.value or b"")
+        Checkpoint.decode(record.key or b"", record.value or b"")
         for record in records
         if record.value and record.key != b"foreign"
     ]

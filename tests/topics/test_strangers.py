@@ -28,8 +28,8 @@ from airmirror.topics.identity import Found, Neighbours, check, flows_of_others,
 from airmirror.topics.strangers import LONGEST_RULES, MOST_FLOWS, nonsense
 from airmirror.wire.batches import build
 from airmirror.wire.batches import parse as parse_batches
-from airmirror.wire.headers import varint
 from airmirror.wire.mappings import FlowIdentity, decode
+from airmirror.wire.primitives import varint
 from support.decoders import DECODERS, zigzag
 from support.examples import examples
 from support.fuzzing import guarded, mutated

@@ -13,7 +13,7 @@ from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.windows.resets import Choice, ResetNotPossible
-from airmirror.wire.mirrormaker import decode_offset_sync
+from airmirror.wire.mirrormaker import OffsetSync
 from support.topics import (
     Record,
     admin,
@@ -149,7 +149,7 @@ def test_a_source_topic_created_again(recreate: bool, clusters: Clusters, runnin
     assert values(read_all(clusters.b, "A.orders")[0]) == values(before + fresh_records("two", 10))
     assert verified(running) == 10
     emit_syncs(running)
-    syncs = [decode_offset_sync(each.key or b"", each.value or b"") for each in read_all(clusters.a, SYNCS)[0]]
+    syncs = [OffsetSync.decode(each.key or b"", each.value or b"") for each in read_all(clusters.a, SYNCS)[0]]
     end = 0 if recreate else 21  # twenty records, and a transaction's marker
     assert [(sync.upstream, sync.downstream) for sync in syncs[-3:]] == [(0, end), (1, end + 1), (9, end + 9)]
 

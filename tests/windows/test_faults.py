@@ -25,6 +25,7 @@ from airmirror.windows.findings import GateRow
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.requests import PRODUCE, Produced
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.demo.mirror import runs
 from airmirror_local.proxy import Exchange, Proxy
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
@@ -210,7 +211,7 @@ def test_acks_are_never_shown_as_verified(east: Broker, west: Broker, tmp_path: 
     assert result.is_verified and told["verified"] is None and [row["verified"] for row in told["rows"]] == [None]
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(show.window(result), show.runs([result]))
+        console.print(show.window(result), runs([result]))
     assert capture.get().count("not read back") == 2 and "yes" not in capture.get()
 
 

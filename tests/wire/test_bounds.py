@@ -13,8 +13,9 @@ import pytest
 from airmirror.wire.batch import LOG_APPEND_TIME, MOST_RECORDS, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, build, parse
 from airmirror.wire.codecs import compress
-from airmirror.wire.headers import record, varint
+from airmirror.wire.headers import record
 from airmirror.wire.plain import plain_records
+from airmirror.wire.primitives import varint
 from airmirror.wire.records import index
 from support.old_formats import Message, compressed
 

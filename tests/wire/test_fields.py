@@ -20,12 +20,7 @@ FORMATS = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_tex
 def test_every_kind_is_documented_as_it_is_declared(declared: type[MappingRecord]) -> None:
     row = next(line for line in FORMATS.splitlines() if line.startswith(f"| {declared.kind} "))
     _, _, key, value, _ = (cell.strip() for cell in row.split("|"))
-    later = ""
-    if declared is MappingRecord:
-        parts = enumerate((declared.times, declared.epochs, declared.checksums), 1)
-        later = "".join(f"; since version {version} {part}" for version, part in parts)
-    assert key == str(declared.key_fields)
-    assert value == f"{declared.value_fields}{later}"
+    assert (key, value) == (str(declared.key_fields), str(declared.value_fields))
 
 
 def test_fields_of_a_fixed_size_are_packed_in_their_order() -> None:
@@ -72,6 +67,6 @@ def test_ranges_that_end_past_the_last_offset_are_malformed() -> None:
         digest=bytes(16),
         ranges=(),
     )
-    value = record.encode_value()[:-1] + b"\1" + unsigned_varint(2**62) + unsigned_varint(1) + unsigned_varint(1)
+    value = record.encode_value()[:-29] + b"\1" + unsigned_varint(2**62) + unsigned_varint(1) + unsigned_varint(1)
     with pytest.raises(MalformedRecord, match="ranges that end at"):
         decode(record.encode_key(), value)

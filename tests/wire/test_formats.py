@@ -167,22 +167,19 @@ def test_the_bytes_of_a_mapping_are_as_documented() -> None:
     value = MAPPING.encode_value()
     assert value.hex().startswith("0000" + "00027731" + "00000000" + "0000018bcfe56800" + "00000000000000fa")
     # two mappings: gaps 0, 0 and count 100; gaps 5, 1 and count 40
-    assert value.hex().endswith(bytes(range(16)).hex() + "02" + "000064" + "050128")
+    ranges = bytes(range(16)).hex() + "02" + "000064" + "050128"
+    assert value.hex().endswith(ranges + struct.pack(">qqiq", -1, -1, -1, -1).hex())
     assert len(MAPPING.encode_key()) == 31 + len("orders")
-    assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6
-    with_times = replace(MAPPING, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900).encode_value()
-    assert with_times == b"\0\1" + value[2:] + struct.pack(">qq", 1_699_999_999_000, 1_699_999_999_900)
-    read_back = replace(MAPPING, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900, target_epoch=7)
-    assert read_back.encode_value() == b"\0\2" + with_times[2:] + struct.pack(">i", 7)
-    assert decode(MAPPING.encode_key(), read_back.encode_value()) == read_back
-    assert (MAPPING.was_read_back, read_back.was_read_back) == (False, True)
-    with pytest.raises(MalformedRecord, match="4 bytes wanted"):
-        decode(MAPPING.encode_key(), b"\0\2" + with_times[2:])
-    checked = replace(read_back, source_checksum=0xFEDCBA98)
-    assert checked.encode_value() == b"\0\3" + read_back.encode_value()[2:] + struct.pack(">q", 0xFEDCBA98)
+    assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6 + 28
+    times = (1_699_999_999_000, 1_699_999_999_900)
+    checked = replace(MAPPING, min_timestamp=times[0], read_ms=times[1], target_epoch=7, source_checksum=0xFEDCBA98)
+    assert checked.encode_value() == value[:-28] + struct.pack(">qqiq", *times, 7, 0xFEDCBA98)
     assert decode(MAPPING.encode_key(), checked.encode_value()) == checked
-    with pytest.raises(MalformedRecord, match="version 4"):
-        decode(MAPPING.encode_key(), b"\0\4" + with_times[2:])
+    assert (MAPPING.was_read_back, checked.was_read_back) == (False, True)
+    with pytest.raises(MalformedRecord, match="28 bytes wanted"):
+        decode(MAPPING.encode_key(), value[:-1])
+    with pytest.raises(MalformedRecord, match="version 1 of kind 2"):
+        decode(MAPPING.encode_key(), b"\0\1" + value[2:])
     with pytest.raises(MalformedRecord, match="version 1 of kind 3"):
         decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
 

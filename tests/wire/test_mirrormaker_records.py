@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
-from airmirror.wire.mirrormaker import Heartbeat, OffsetSync, decode_heartbeat, decode_offset_sync
+from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.mirrormaker import Heartbeat, OffsetSync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
@@ -19,7 +19,7 @@ from support.examples import examples
 from support.needs import javac
 
 Mm2Record = OffsetSync | Checkpoint | Heartbeat
-DECODERS = {OffsetSync: decode_offset_sync, Checkpoint: decode_checkpoint, Heartbeat: decode_heartbeat}
+DECODERS = {OffsetSync: OffsetSync.decode, Checkpoint: Checkpoint.decode, Heartbeat: Heartbeat.decode}
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 offsets = st.integers(-(2**63), 2**63 - 1)

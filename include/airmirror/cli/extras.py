@@ -25,7 +25,7 @@ EXTRAS = {
 """The extra that has a module, for those which a command imports when it needs them and `cli` has not."""
 
 
-class NotInstalled(AirmirrorError):
+class NotInstalled(AirmirrorError, bad_input=True):
     """A command needs a module of an extra that was not installed."""
 
     module: str

@@ -21,57 +21,11 @@ P = ParamSpec("P")
 NOT_VERIFIED, BAD_INPUT = 1, 2
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h, as the Spark application has it
 INTERRUPTED = 130
-INPUT = frozenset(
-    {
-        "AliasDiffers",
-        "AliasReused",
-        "BadConnection",
-        "BadExpectations",
-        "BadKey",
-        "BadPositions",
-        "BadRename",
-        "BadSample",
-        "BadSchedule",
-        "BootstrapNotResolved",
-        "ConfigurationError",
-        "ConnectionNeeded",
-        "DecisionIncomplete",
-        "EqualClusterIds",
-        "EmptyTimeRange",
-        "FlowNotEnabled",
-        "FlowNotNamed",
-        "HostNotResolved",
-        "InternalTopicUnfit",
-        "InvalidPattern",
-        "LedgerUrlInvalid",
-        "NoReport",
-        "NoSuchGroup",
-        "NoSuchMove",
-        "NoSuchPartition",
-        "NoSuchPosition",
-        "NoSuchStep",
-        "NotHeld",
-        "NotInstalled",
-        "NotMirrored",
-        "NotOfTheFlow",
-        "NothingToCompare",
-        "NothingToReport",
-        "PositionsNotWritten",
-        "ReportNotWritten",
-        "ResetNotPossible",
-        "SameCluster",
-        "UnknownComparison",
-        "UnknownFlow",
-        "UnknownReplicationPolicy",
-        "UnsupportedClientSetting",
-    }
-)
-"""The errors that what was typed or configured is to blame for, by name: none is imported for it."""
 
 
 def status_of(error: AirmirrorError, otherwise: int = NOT_VERIFIED) -> int:
     """The exit status for an error: 2 where the input is to blame, 75 where the same command may work later."""
-    if type(error).__name__ in INPUT:
+    if error.bad_input:
         return BAD_INPUT
     return TRY_AGAIN if error.transient else otherwise
 

@@ -12,8 +12,8 @@ from airmirror.cli.options import (
     By,
     Yes,
     console,
+    telling,
 )
-from airmirror.cli.steps import telling
 
 flow_commands = typer.Typer(no_args_is_help=True, help="Freeze a flow, so that no window writes for it; unfreeze it.")
 

@@ -11,7 +11,7 @@ import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
-from airmirror.cli.tables import Cell, print_json, show, table
+from airmirror.cli.tables import Cell, cells_of, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
@@ -39,7 +39,7 @@ def groups(
     with given.opened(shows=True) as opened:
         flow, rows = opened.flow.name, list_positions(opened, group or ())
     if given.as_json:
-        print_json(console, [row.as_dict() for row in rows])
+        print_json(console, [asdict(row) for row in rows])
     else:
         _show(flow, rows)
 
@@ -73,21 +73,10 @@ def _show(flow: str, rows: Sequence[GroupRow]) -> None:
     from airmirror.flows.positions import MOST_AGES
 
     numbers = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
-    cells = (
-        (
-            row.group,
-            row.topic,
-            row.partition,
-            row.position,
-            row.lag,
-            row.lag_seconds,
-            row.translation,
-            row.on_target,
-            row.target_lag,
-            row.target_lag_seconds,
-            _how(row),
-        )
-        for row in rows
+    cells = cells_of(
+        rows,
+        "group topic partition position lag lag_seconds translation on_target target_lag target_lag_seconds how",
+        how=_how,
     )
     columns = ("group", "topic", "partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"

@@ -6,7 +6,7 @@ import getpass
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
@@ -81,6 +82,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 console = Console()
 if not console.is_terminal:
     console.width = 10_000  # into a file or a pipe nothing is folded
+
+
+@contextmanager
+def telling(console: Console, first: str = "") -> Iterator[Callable[[str], None]]:
+    """A line on a terminal for what goes on now, and what changes it. Names in it are data, and no markup."""
+    with console.status(Text(first)) as status:
+        yield lambda phase: status.update(Text(phase))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from airmirror.flows.status import Failing
+from airmirror.rows import rows_of
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
@@ -30,7 +31,16 @@ def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> 
         "warnings": list(topics.warnings),
         "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
         "followed": None if result.followed is None else asdict(result.followed),
-        "rows": [_row_json(row) for row in result.rows],
+        "rows": rows_of(
+            result.rows,
+            "topic partition remote_topic source target copied control aborted holes lost bytes lag verified outcome "
+            "error",
+            source=lambda row: [row.source_start, row.source_end],
+            target=lambda row: [row.target_start, row.target_end],
+            verified=lambda row: _measured(row.verified and row.error is None, row.read_back),
+            outcome=lambda row: str(row.outcome),
+            error=_error,
+        ),
     }
 
 
@@ -39,24 +49,8 @@ def _measured(passed: bool, read_back: bool) -> bool | None:
     return passed if read_back or not passed else None
 
 
-def _row_json(row: Row) -> dict[str, Any]:
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "remote_topic": row.remote_topic,
-        "source": [row.source_start, row.source_end],
-        "target": [row.target_start, row.target_end],
-        "copied": row.copied,
-        "control": row.control,
-        "aborted": row.aborted,
-        "holes": row.holes,
-        "lost": row.lost,
-        "bytes": row.bytes,
-        "lag": row.lag,
-        "verified": _measured(row.verified and row.error is None, row.read_back),
-        "outcome": str(row.outcome),
-        "error": str(row.error) if row.error else None,
-    }
+def _error(row: Row | Planned) -> str | None:
+    return str(row.error) if row.error else None
 
 
 def plan(topics: TopicPlan, planned: Sequence[Planned], failing: Sequence[Failing]) -> dict[str, Any]:
@@ -68,17 +62,7 @@ def plan(topics: TopicPlan, planned: Sequence[Planned], failing: Sequence[Failin
         "refused": [str(refused) for refused in topics.refused],
         "notes": list(topics.notes),
         "warnings": list(topics.warnings),
-        "partitions": [
-            {
-                "topic": item.topic,
-                "partition": item.partition,
-                "remote_topic": item.remote_topic,
-                "start": item.start,
-                "end": item.end,
-                "error": str(item.error) if item.error else None,
-            }
-            for item in planned
-        ],
+        "partitions": rows_of(planned, "topic partition remote_topic start end error", error=_error),
         "failing": [asdict(failure) for failure in failing],
     }
 

@@ -9,11 +9,11 @@ import typer
 from rich.console import RenderableType
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console
-from airmirror.cli.steps import telling
+from airmirror.cli.options import By, Yes, console, telling
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
+from airmirror.rows import rows_of
 from airmirror.windows.resets import Choice, Reset
 
 if TYPE_CHECKING:  # every command would load it at its start
@@ -95,7 +95,13 @@ def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -
     else:
         resets = consider(opened, order)
     if as_json:
-        rows = [_as_dict(reset) for reset in resets]
+        rows = rows_of(
+            resets,
+            "topic=facts.topic partition=facts.partition remote_topic=facts.remote_topic choice problem "
+            "position=facts.position start lost_first lost target_end=facts.target_end mappings_forgotten",
+            choice=lambda reset: str(reset.choice),
+            mappings_forgotten=lambda reset: len(reset.forgotten),
+        )
         print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
@@ -176,30 +182,13 @@ def _options(order: ResetOrder) -> list[str]:
     return [*topics, *partitions, *choice, *(["--recreate-remote-topic"] if order.recreate else [])]
 
 
-def _as_dict(reset: Reset) -> dict[str, object]:
-    facts = reset.facts
-    return {
-        "topic": facts.topic,
-        "partition": facts.partition,
-        "remote_topic": facts.remote_topic,
-        "choice": str(reset.choice),
-        "problem": reset.problem,
-        "position": facts.position,
-        "start": reset.start,
-        "lost_first": reset.lost_first,
-        "lost": reset.lost,
-        "target_end": facts.target_end,
-        "mappings_forgotten": len(reset.forgotten),
-    }
-
-
 def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None:
     """Print which partitions can't continue by themselves, and the choices there are."""
     from airmirror.flows.reset import undecided
 
     found = undecided(opened, topics)
     if as_json:
-        rows = [{"topic": each.topic, "partition": each.partition, "problem": each.problem} for each in found]
+        rows = rows_of(found, "topic partition problem")
         print_json(console, {"flow": opened.flow.name, "done": False, "partitions": rows})
         return
     columns = ("topic", "partition", "what is wrong")

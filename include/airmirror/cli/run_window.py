@@ -15,8 +15,16 @@ from airmirror.cli import plain, show
 from airmirror.cli.extras import needs
 from airmirror.cli.failures import NOT_VERIFIED, status_of_all
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import DEFAULT_SPARK, Expectations, Spark, console, expectations_in, new_identifier, spark_of
-from airmirror.cli.steps import telling
+from airmirror.cli.options import (
+    DEFAULT_SPARK,
+    Expectations,
+    Spark,
+    console,
+    expectations_in,
+    new_identifier,
+    spark_of,
+    telling,
+)
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import Flow

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console
+from airmirror.cli.options import By, Yes, console, telling
 from airmirror.cli.plans import check_place, end_dry_run, end_outcome, end_plan, report_base, show_document
 from airmirror.cli.report import KeyFile, signer_of
-from airmirror.cli.steps import telling
 from airmirror.cli.tables import GOOD, line, print_json, show
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 

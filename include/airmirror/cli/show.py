@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, cells_of, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.errors import command, counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
@@ -33,19 +33,14 @@ def window(result: WindowResult) -> RenderableType:
     if not result.rows:
         return Text(title)
     numbers = ("partition", "source range", "target range", "records", "bytes", "lag")
-    rows: list[list[Cell]] = [
-        [
-            row.topic,
-            row.partition,
-            f"{row.source_start:,}–{row.source_end:,}",
-            f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
-            row.copied,
-            decimal(row.bytes),
-            row.lag,
-            _verified(row.verified and row.error is None, row.read_back),
-        ]
-        for row in result.rows
-    ]
+    rows = cells_of(
+        result.rows,
+        "topic partition source target copied bytes lag verified",
+        source=lambda row: f"{row.source_start:,}–{row.source_end:,}",
+        target=lambda row: f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
+        bytes=lambda row: decimal(row.bytes),
+        verified=lambda row: verified(row.verified and row.error is None, row.read_back),
+    )
     return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
 
@@ -55,24 +50,7 @@ def followed(result: WindowResult) -> Iterator[Text]:
         yield Text(str(result.followed))
 
 
-def runs(results: Sequence[WindowResult]) -> RenderableType:
-    """One row a window, by the name of the run that it belongs to."""
-    numbers = ("partitions", "records", "bytes", "seconds")
-    rows: list[list[Cell]] = [
-        [
-            result.window,
-            len(result.rows),
-            result.copied,
-            decimal(result.bytes),
-            result.seconds,
-            _verified(result.is_verified, result.is_read_back),
-        ]
-        for result in results
-    ]
-    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
-
-
-def _verified(passed: bool, read_back: bool) -> Text:
+def verified(passed: bool, read_back: bool) -> Text:
     """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
     return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
 
@@ -133,17 +111,11 @@ def plan(
 def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
     """The result of ``verify``."""
     numbers = ("partition", "equal records", "expired", "lost")
-    found: list[list[Cell]] = [
-        [
-            row.topic,
-            row.partition,
-            row.records,
-            row.expired,
-            row.lost,
-            Text("\n".join(map(safe, row.errors)), BAD) if row.errors else Text("none", GOOD),
-        ]
-        for row in rows
-    ]
+    found = cells_of(
+        rows,
+        "topic partition records expired lost errors",
+        errors=lambda row: Text("\n".join(map(safe, row.errors)), BAD) if row.errors else Text("none", GOOD),
+    )
     columns = ("topic", *numbers, "difference")
     return table("both logs compared", columns, found, right=numbers, empty="nothing was replicated yet")
 
@@ -222,17 +194,14 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
     if not found:
         return []
     numbers = ("partition", "failed windows")
-    rows: list[list[Cell]] = [
-        [
-            row.topic or "(whole windows)",
-            row.partition if row.topic else None,
-            row.windows,
-            utc(row.since_ms),
-            utc(row.committed_ms) if row.committed_ms >= 0 else None,
-            row.first_window,
-        ]
-        for row in found
-    ]
+    rows = cells_of(
+        found,
+        "topic partition windows since committed first_window",
+        topic=lambda row: row.topic or "(whole windows)",
+        partition=lambda row: row.partition if row.topic else None,
+        since=lambda row: utc(row.since_ms),
+        committed=lambda row: utc(row.committed_ms) if row.committed_ms >= 0 else None,
+    )
     columns = ("topic", *numbers, "since", "last committed", "first in")
     reasons = dict.fromkeys(row.error for row in found if f"{row.topic}-{row.partition}" not in told)
     return [table("fails in every window", columns, rows, right=numbers), *(line("error", each) for each in reasons)]
@@ -261,18 +230,12 @@ def holds(found: Sequence[Hold]) -> RenderableType:
 def decisions(found: Sequence[Decision]) -> RenderableType:
     """Render decisions: who made each, when, and why."""
     numbers = ("partition", "at offset")
-    rows: list[list[Cell]] = [
-        [
-            decision.topic,
-            decision.partition,
-            decision.offset,
-            decision.action.name.lower(),
-            decision.by,
-            utc(decision.time_ms),
-            decision.reason,
-        ]
-        for decision in found
-    ]
+    rows = cells_of(
+        found,
+        "topic partition offset action by time reason",
+        action=lambda decision: decision.action.name.lower(),
+        time=lambda decision: utc(decision.time_ms),
+    )
     return table(
         "decisions", ("topic", *numbers, "what", "by", "when", "reason"), rows, right=numbers, empty="none yet"
     )

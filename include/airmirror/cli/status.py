@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -47,7 +48,7 @@ def status(
         with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
             found.append(flow_status(opened))
     if as_json:
-        print_json(console, [item.as_dict() for item in found])
+        print_json(console, [asdict(item) for item in found])
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
     if any(item.needs_somebody for item in found):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from airmirror.rows import rows_of
 
 MOST_ROWS = 200
 NARROWEST = 16  # characters of a column of words
@@ -34,6 +37,11 @@ def line(label: str, text: object, style: str = BAD) -> Text:
 
 def verdict(passed: bool) -> Text:
     return Text("yes", GOOD) if passed else Text("no", BAD)
+
+
+def cells_of(items: Iterable[object], columns: str, **made: Callable[[Any], Cell]) -> list[list[Cell]]:
+    """The rows of a table: the values of ``rows_of``."""
+    return [list(row.values()) for row in rows_of(items, columns, **made)]
 
 
 def table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -33,7 +34,7 @@ def _show(opened: Opened, plan_only: bool, as_json: bool) -> None:
     shown = [drift for drift in found if drift.will_change] if plan_only else found
     if as_json:
         notes = {"acls_not_synced": planned.acls_not_synced or None, "warnings": list(planned.warnings)}
-        rows = [drift.as_dict() for drift in shown]
+        rows = [asdict(drift) for drift in shown]
         print_json(console, {"flow": opened.flow.name, "topics": len(planned.topics)} | notes | {"drift": rows})
         return
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"

@@ -90,18 +90,8 @@ def _show_file(opened: Opened, path: Path, to: Path, topic: str, as_json: bool) 
         print_json(console, {"format": found.format, "kept": found.kept, "written": str(to), "positions": rows})
         return
     columns = ("", "topic", "partition", "position", "remote topic", "translation", "")
-    cells: list[list[Cell]] = [
-        [
-            row["place"],
-            row["topic"],
-            row["partition"],
-            row["position"],
-            row["remote_topic"],
-            row["translation"],
-            "exact" if row["exact"] else "estimated: records may be read again",
-        ]
-        for row in rows
-    ]
+    how = {True: "exact", False: "estimated: records may be read again"}
+    cells: list[list[Cell]] = [[*list(row.values())[:-1], how[row["exact"]]] for row in rows]
     title, empty = f"{opened.flow.name}: {found.format}", "no position in Kafka"
     show(console, table(title, columns, cells, right=("partition", "position", "translation"), empty=empty))
     for each in found.kept:

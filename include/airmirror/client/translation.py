@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from airmirror.client.connection import bootstrap_of, consumer_of, policy_of, topics_of
 from airmirror.client.errors import CheckpointsNotRead, NoCheckpoints
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint, without_nul
+from airmirror.wire.checkpoints import Checkpoint, without_nul
 from airmirror.wire.primitives import MalformedRecord
 
 SECONDS = 60.0
@@ -86,7 +86,7 @@ def _take(message: Message, group: str, found: dict[bytes, Checkpoint]) -> None:
         found.pop(key, None)
         return
     try:
-        checkpoint = decode_checkpoint(key, value)
+        checkpoint = Checkpoint.decode(key, value)
     except MalformedRecord as error:
         log.info("%s-0 offset %s is skipped: %s", message.topic(), message.offset(), error)
         return

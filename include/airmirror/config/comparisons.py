@@ -8,15 +8,15 @@ from airmirror.config.errors import Problem
 from airmirror.config.keys import COMPARE_KEYS
 from airmirror.config.model import Cluster, Comparison
 from airmirror.config.places import Level, Place, client_setting
-from airmirror.config.resolve import Placed
+from airmirror.config.resolve import Placed, by_owner
 from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list, names_topic
 
 SIDES = ("source", "target")
 
 
 def problems(placed: Iterable[Placed], aliases: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with the values of comparisons, apart from their types."""
-    for name, given in _by_name(placed).items():
+    """Yield the problems with the values of comparisons, apart from their types."""
+    for name, given in by_owner(placed, Level.COMPARE).items():
         for side in SIDES:
             key = f"compare.{name}.{side}"
             if side not in given:
@@ -41,7 +41,7 @@ def comparisons(
     broken = {at.owner for at in wrong if at.level is Level.COMPARE}
     unusable = {at.owner for at in wrong if at.level is Level.CLUSTER}
     found = {}
-    for name, given in _by_name(placed).items():
+    for name, given in by_owner(placed, Level.COMPARE).items():
         if name not in broken and not unusable & {given[side].setting.value.strip() for side in SIDES}:
             values = {key: each.default for key, each in COMPARE_KEYS.items() if each.default is not None}
             values |= {key: each.setting.value.strip() for key, each in given.items()}
@@ -63,11 +63,3 @@ def _comparison(name: str, values: Mapping[str, str], clusters: Mapping[str, Clu
         ignore_timestamps=as_boolean(values["ignore.timestamps"]),
         spark_conn_id=values.get("spark.conn.id") or None,
     )
-
-
-def _by_name(placed: Iterable[Placed]) -> dict[str, dict[str, Placed]]:
-    found: dict[str, dict[str, Placed]] = {}
-    for each in placed:
-        if each.at.level is Level.COMPARE:
-            found.setdefault(each.at.owner, {})[each.at.name] = each
-    return found

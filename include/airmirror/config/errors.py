@@ -23,7 +23,7 @@ class Problem:
         return f"{where}{subject}{self.message}{hint}"
 
 
-class ConfigurationError(AirmirrorError):
+class ConfigurationError(AirmirrorError, bad_input=True):
     """Everything that is wrong with one configuration file, in the order of its lines."""
 
     path: str
@@ -36,7 +36,7 @@ class ConfigurationError(AirmirrorError):
         return f"{self.path}: {len(self.problems)} problems{lines}"
 
 
-class UnknownFlow(AirmirrorError):
+class UnknownFlow(AirmirrorError, bad_input=True):
     """A flow that the configuration does not name."""
 
     path: str
@@ -48,7 +48,7 @@ class UnknownFlow(AirmirrorError):
         return f"{self.path}: no flow {self.flow!r}; the flows it names: {known}"
 
 
-class UnknownComparison(AirmirrorError):
+class UnknownComparison(AirmirrorError, bad_input=True):
     """A comparison that the configuration does not name, or that something is wrong with."""
 
     path: str
@@ -60,7 +60,7 @@ class UnknownComparison(AirmirrorError):
         return f"{self.path}: no comparison {self.name!r} that can run (compare.{self.name}.…); those that can: {known}"
 
 
-class FlowNotNamed(AirmirrorError):
+class FlowNotNamed(AirmirrorError, bad_input=True):
     """No flow was named, and the configuration does not enable exactly one."""
 
     path: str
@@ -72,7 +72,7 @@ class FlowNotNamed(AirmirrorError):
         return f"{self.path}: say which flow, with --flow: {', '.join(map(repr, self.enabled))} are enabled"
 
 
-class ConnectionNeeded(AirmirrorError):
+class ConnectionNeeded(AirmirrorError, bad_input=True):
     """A cluster whose settings are in an Airflow connection, where no Airflow is set up to read it from."""
 
     cluster: str
@@ -87,7 +87,7 @@ class ConnectionNeeded(AirmirrorError):
         )
 
 
-class FlowNotEnabled(AirmirrorError):
+class FlowNotEnabled(AirmirrorError, bad_input=True):
     """A flow that the configuration names but does not enable."""
 
     path: str

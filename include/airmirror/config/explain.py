@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, KeyScope, Use
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, Key, KeyScope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
@@ -36,19 +36,9 @@ class ValueRow:
 
 def explain() -> list[KeyRow]:
     """Every key of the table by name, then keys that end as one likes, and prefixes of client settings."""
-    keys = [
-        KeyRow(name=key.name, type=key.type, default=key.default or "", scope=key.scope, here=key.here, doc=key.doc)
-        for key in sorted(KEYS.values(), key=lambda key: key.name)
-    ]
+    keys = [_row(key.name, key) for key in sorted(KEYS.values(), key=lambda key: key.name)]
     named = [
-        KeyRow(
-            name=f"{prefix}.{key.name}",
-            type=key.type,
-            default=key.default or "",
-            scope=key.scope,
-            here=key.here,
-            doc=key.doc,
-        )
+        _row(f"{prefix}.{key.name}", key)
         for prefix, table in (("compare.<name>", COMPARE_KEYS), ("<source>-><target>.move.<name>", MOVE_KEYS))
         for key in table.values()
     ]
@@ -68,6 +58,10 @@ def explain() -> list[KeyRow]:
         for name, (scope, doc) in PREFIXES.items()
     ]
     return keys + named + families + prefixes
+
+
+def _row(name: str, key: Key) -> KeyRow:
+    return KeyRow(name=name, type=key.type, default=key.default or "", scope=key.scope, here=key.here, doc=key.doc)
 
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from airmirror.config.errors import Problem
 from airmirror.config.model import MoveGroup
 from airmirror.config.places import Level
-from airmirror.config.resolve import Placed, flows
+from airmirror.config.resolve import Placed, by_owner, flows
 from airmirror.config.values import as_list
 
 _LISTS = ("topics", "groups", "transactional.ids")
@@ -17,7 +17,7 @@ def problems(placed: Iterable[Placed]) -> Iterator[Problem]:
     """Yield what is wrong with move groups: without topics, of no flow, and names that stand in two of a flow's."""
     placed = list(placed)
     known, taken = flows(placed), dict[tuple[str, str, str], tuple[str, int | None]]()
-    for owner, given in _by_owner(placed).items():
+    for owner, given in by_owner(placed, Level.MOVE).items():
         flow, _, name = owner.rpartition(".move.")
         line = min((each.setting.line or 0 for each in given.values()), default=0) or None
         if "topics" not in given or not as_list(given["topics"].setting.value):
@@ -36,7 +36,7 @@ def problems(placed: Iterable[Placed]) -> Iterator[Problem]:
 def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
     """The move groups of a flow, in the order of the file, but for those without topics."""
     found = []
-    for owner, given in _by_owner(placed).items():
+    for owner, given in by_owner(placed, Level.MOVE).items():
         of, _, name = owner.rpartition(".move.")
         topics = _listed(given, "topics")
         if of != flow or not topics:
@@ -56,11 +56,3 @@ def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
 
 def _listed(given: dict[str, Placed], key: str) -> tuple[str, ...] | None:
     return as_list(given[key].setting.value) if key in given else None
-
-
-def _by_owner(placed: Iterable[Placed]) -> dict[str, dict[str, Placed]]:
-    found: dict[str, dict[str, Placed]] = {}
-    for each in placed:
-        if each.at.level is Level.MOVE:
-            found.setdefault(each.at.owner, {})[each.at.name] = each
-    return found

@@ -34,6 +34,15 @@ def flows(placed: Iterable[Placed]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.at.owner for entry in placed if entry.at.level is Level.FLOW))
 
 
+def by_owner(placed: Iterable[Placed], level: Level) -> dict[str, dict[str, Placed]]:
+    """The settings of a level, by their owner and by name."""
+    found: dict[str, dict[str, Placed]] = {}
+    for each in placed:
+        if each.at.level is level:
+            found.setdefault(each.at.owner, {})[each.at.name] = each
+    return found
+
+
 def effective(name: str, placed: Iterable[Placed]) -> Iterator[Effective]:
     """Every key of the table that the flow reads and that is set or has a default, in the table's order."""
     source, _, target = name.partition("->")

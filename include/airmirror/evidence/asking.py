@@ -10,7 +10,7 @@ from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.parts import View
 
 
-class NothingToCompare(AirmirrorError):
+class NothingToCompare(AirmirrorError, bad_input=True):
     """No topic of the source matches."""
 
     cluster: str
@@ -22,7 +22,7 @@ class NothingToCompare(AirmirrorError):
         )
 
 
-class BadRename(AirmirrorError):
+class BadRename(AirmirrorError, bad_input=True):
     """A template for the target's topics without a place for the source's name."""
 
     template: str
@@ -34,7 +34,7 @@ class BadRename(AirmirrorError):
         )
 
 
-class BadSample(AirmirrorError):
+class BadSample(AirmirrorError, bad_input=True):
     """A sample that is neither a share nor a number of ranges."""
 
     given: str
@@ -46,7 +46,7 @@ class BadSample(AirmirrorError):
         )
 
 
-class EmptyTimeRange(AirmirrorError):
+class EmptyTimeRange(AirmirrorError, bad_input=True):
     """A range of time without a moment in it."""
 
     first: str

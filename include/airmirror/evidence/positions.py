@@ -19,20 +19,17 @@ from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.parts import CLIENT
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.naming.patterns import TopicFilter
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 
 
 @dataclass(frozen=True)
-class ComparedPosition:
+class ComparedPosition(GroupPartition):
     """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
 
     ``skipped``: records that it would never read; ``again``: that it would read a second time (-1: there are too many
     differences to tell). ``by`` says who set the target's position.
     """
 
-    group: str
-    topic: str
-    partition: int
     source_position: int
     target_position: int
     by: str

@@ -17,7 +17,7 @@ from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patie
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow, ways_out
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
@@ -33,11 +33,9 @@ NO_TOPIC = UUID(int=0)
 
 
 @dataclass(frozen=True)
-class Range(OfPartition):
+class Range(PartitionFacts):
     """Source offsets ``[start, end)`` of a partition."""
 
-    topic: str
-    partition: int
     start: int
     end: int
 

@@ -10,7 +10,7 @@ from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.mappings import GATE, Action
 
@@ -27,14 +27,12 @@ JUDGED = (
 
 
 @dataclass(frozen=True)
-class HeldRange(OfPartition):
+class HeldRange(PartitionFacts):
     """Source offsets ``first`` to ``last`` of a partition, which the gate holds; ``records`` of them were copied.
 
     ``window``: whose gate held it first; ``since_ms``: when.
     """
 
-    topic: str
-    partition: int
     first: int
     last: int
     records: int

@@ -19,7 +19,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.wire.mappings import GATE, Action, Decision, Hold
 
 
-class NoSuchPartition(AirmirrorError):
+class NoSuchPartition(AirmirrorError, bad_input=True):
     """A partition that the source's topic does not have."""
 
     cluster: str
@@ -32,7 +32,7 @@ class NoSuchPartition(AirmirrorError):
         return f"cluster {self.cluster!r}: topic {self.topic!r} has partitions 0 to {self.count - 1}, not {missing}"
 
 
-class NotHeld(AirmirrorError):
+class NotHeld(AirmirrorError, bad_input=True):
     """Partitions to release that are not held."""
 
     flow: str
@@ -45,7 +45,7 @@ class NotHeld(AirmirrorError):
         return f"flow {self.flow!r}: not held: {which}; held are: {', '.join(self.held) or 'none'}"
 
 
-class DecisionIncomplete(AirmirrorError):
+class DecisionIncomplete(AirmirrorError, bad_input=True):
     """A decision without a reason, or without a person who makes it."""
 
     flow: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
@@ -16,13 +15,13 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.windows.mirror import Mirror
 
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
 
 
-class NoSuchGroup(AirmirrorError):
+class NoSuchGroup(AirmirrorError, bad_input=True):
     """A group that has committed nothing on the source of a flow."""
 
     flow: str
@@ -36,7 +35,7 @@ class NoSuchGroup(AirmirrorError):
         )
 
 
-class NoSuchPosition(AirmirrorError):
+class NoSuchPosition(AirmirrorError, bad_input=True):
     """The text is neither an offset nor a time."""
 
     text: str
@@ -46,16 +45,13 @@ class NoSuchPosition(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class GroupRow:
+class GroupRow(GroupPartition):
     """A group in one partition. Positions are the next offsets to read; lags are in records and seconds, None unknown.
 
     ``translation`` is where ``position`` is on the target, ``exact`` whether it is the very next record (else estimated),
     ``again`` how many offsets before the position would be read again, ``reason`` why there is no translation.
     """
 
-    group: str
-    topic: str
-    partition: int
     position: int
     lag: int | None
     lag_seconds: float | None
@@ -67,9 +63,6 @@ class GroupRow:
     target_lag: int | None
     target_lag_seconds: float | None
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:

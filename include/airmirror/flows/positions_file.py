@@ -16,6 +16,7 @@ from airmirror.offsets.files.writing import refuse_existing, write
 from airmirror.offsets.positions import GroupPosition, positions_of
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
+from airmirror.rows import row_of
 from airmirror.windows.mirror import Mirror
 
 MOST_NAMED = 20
@@ -47,15 +48,8 @@ class FileTranslation:
     def rows(self) -> list[dict[str, Any]]:
         """One a position, in the order of the file. Offsets are the next ones to read."""
         return [
-            {
-                "place": position.place,
-                "topic": position.topic,
-                "partition": position.partition,
-                "position": position.offset,
-                "remote_topic": there.topic,
-                "translation": there.offset,
-                "exact": there.exact,
-            }
+            row_of(position, "place topic partition position=offset")
+            | row_of(there, "remote_topic=topic translation=offset exact")
             for position, there in self.answers.items()
         ]
 

@@ -27,12 +27,12 @@ EXPECTATIONS = (
     "window's gate has those of then."
 )
 READ_BACK = (
-    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks, or an older version "
-    "of Airmirror, which did not record it). `airmirror verify` compares them."
+    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks). `airmirror verify` "
+    "compares them."
 )
 
 
-class NothingToReport(AirmirrorError):
+class NothingToReport(AirmirrorError, bad_input=True):
     """A flow without a mapping topic: it has not run yet."""
 
     flow: str
@@ -125,7 +125,7 @@ def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str,
     if not here.cluster_id:
         return [], ("Where consumer groups stand: the source was not read.",)
     try:
-        rows = [each.as_dict() for each in list_positions(record)]
+        rows = [asdict(each) for each in list_positions(record)]
     except AirmirrorError as error:
         return [], (f"Where consumer groups stand: {error}",)
     for row in rows:  # integers only (report/canonical)

@@ -68,7 +68,7 @@ class StatedRange:
 
     @property
     def not_read_back(self) -> int:
-        """Records that were copied by the flow and not read back: with window.verify=acks, or before that was recorded."""
+        """Records that were copied by the flow and not read back: with window.verify=acks."""
         return sum(each.copied for each in self.chosen if not each.was_read_back and not is_taken_over(each))
 
     def row(self, left: int | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from airmirror.wire.mappings import FlowIdentity, ResetRecord
 Tell = Callable[[str], None]
 
 
-class NotOfTheFlow(AirmirrorError):
+class NotOfTheFlow(AirmirrorError, bad_input=True):
     """A topic that the flow neither replicates nor has replicated."""
 
     flow: str

@@ -82,9 +82,6 @@ class FlowStatus:
     unreachable: str = ""
     seen_ms: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def flow_status(opened: Opened) -> FlowStatus:
     """Read both clusters' offsets and the flow's internal topics; where one does not answer, what the ledger knows of it."""

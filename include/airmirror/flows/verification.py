@@ -14,7 +14,8 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
+from airmirror.rows import row_of
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
@@ -24,12 +25,9 @@ from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
-class ComparedPartition:
+class ComparedPartition(CopyFacts):
     """One partition: records that were equal, that could no longer be compared, that are declared lost; what is wrong."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     records: int
     expired: int
     lost: int
@@ -41,15 +39,8 @@ class ComparedPartition:
         return self.errors[0] if self.errors else None
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "remote_topic": self.remote_topic,
-            "records": self.records,
-            "expired": self.expired,
-            "lost": self.lost,
-            "error": "; ".join(map(str, self.errors)) or None,
-        }
+        error = "; ".join(map(str, self.errors)) or None
+        return row_of(self, "topic partition remote_topic records expired lost") | {"error": error}
 
 
 def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition]:

@@ -39,7 +39,7 @@ class PageTooLarge(AirmirrorError):
         )
 
 
-class LedgerUrlInvalid(AirmirrorError):
+class LedgerUrlInvalid(AirmirrorError, bad_input=True):
     """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 
     reason: str

@@ -11,9 +11,11 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
+from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
+from airmirror.partitions import GroupPartition
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.mappings import MappingRecord, decode
+from airmirror.wire.mappings import MappingRecord
 
 AT_ONCE = 2_000  # rows of values in one query
 LONGEST_GROUP = 512  # characters
@@ -23,16 +25,13 @@ Position = tuple[str, int, UUID, int]  # and an offset in it
 
 
 @dataclass(frozen=True)
-class GroupOffset:
+class GroupOffset(GroupPartition):
     """A group's position in a source partition in one run, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
     ``position``, ``on_target`` the group's position on the target. Times in epoch milliseconds.
     """
 
-    group: str
-    topic: str
-    partition: int
     remote_topic: str
     position: int
     upstream: int | None
@@ -45,7 +44,7 @@ class GroupOffset:
 
 
 @dataclass(frozen=True)
-class GroupLag:
+class GroupLag(GroupPartition):
     """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
@@ -54,9 +53,6 @@ class GroupLag:
     group's, as its cluster lists it, None: not known.
     """
 
-    group: str
-    topic: str
-    partition: int
     cluster: str
     position: int
     lag: int
@@ -119,20 +115,15 @@ def mappings_around(
         )
         before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
         after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = sql.select(mappings.c.key, mappings.c.value).select_from(
-            part.join(
-                mappings,
-                sql.and_(
-                    mappings.c.flow == flow,
-                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
-                    mappings.c.source_start >= sql.func.coalesce(before, 0),
-                    mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
-                ),
-            )
+        query = _joined(
+            part,
+            flow,
+            mappings.c.source_start >= sql.func.coalesce(before, 0),
+            mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
         )
-        for key, value in connection.execute(query):
-            if bytes(key) not in found:
-                found[bytes(key)] = _mapping(key, value)
+        for row in connection.execute(query):
+            if bytes(row.key) not in found:
+                found[bytes(row.key)] = mapping_of(row)
     return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
 
 
@@ -261,26 +252,16 @@ def _found(
         same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
         first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
         start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        query = sql.select(mappings.c.key, mappings.c.value).select_from(
-            part.join(
-                mappings,
-                sql.and_(
-                    mappings.c.flow == flow,
-                    *(mappings.c[name] == part.c[name] for name in _PARTITION),
-                    mappings.c.source_start == start,
-                ),
-            )
-        )
-        for key, value in connection.execute(query):
-            if bytes(key) not in seen:
-                seen.add(bytes(key))
-                yield _mapping(key, value)
+        for row in connection.execute(_joined(part, flow, mappings.c.source_start == start)):
+            if bytes(row.key) not in seen:
+                seen.add(bytes(row.key))
+                yield mapping_of(row)
 
 
-def _mapping(key: Any, value: Any) -> MappingRecord:
-    record = decode(bytes(key), bytes(value))
-    assert isinstance(record, MappingRecord)
-    return record
+def _joined(part: Any, flow: str, *wanted: sql.ColumnElement[bool]) -> sql.Select[Any]:
+    """The mapping records of the partitions of ``part`` that are wanted."""
+    same = (mappings.c.flow == flow, *(mappings.c[name] == part.c[name] for name in _PARTITION))
+    return sql.select(mappings.c.key, mappings.c.value).select_from(part.join(mappings, sql.and_(*same, *wanted)))
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:

@@ -64,7 +64,7 @@ class Ledger:
             return groups.group_lags_of(connection, flow)
 
     def read_again(self) -> list[ReadAgain]:
-        """What groups would read again if they failed over now, as the last runs found it."""
+        """Records that groups would read again if they failed over now, as the last runs found it."""
         with reading(self.engine) as connection:
             return groups.read_again(connection)
 

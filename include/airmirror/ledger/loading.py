@@ -8,7 +8,7 @@ id that the last one in the log has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sql
@@ -17,9 +17,9 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
-from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key, without_nul
+from airmirror.wire.checkpoints import Checkpoint, without_nul
 from airmirror.wire.mappings import MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
-from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
+from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, OffsetSync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,10 @@ log = logging.getLogger(__name__)
 LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's limit; ours; of its protocol
 INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
+
+Change = tuple[
+    tuple[Any, ...], Row | None
+]  # a primary key without the flow, and the other columns; None: it is deleted
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
@@ -83,26 +87,19 @@ def load_progress(connection: Connection, flow: str, topic: str, entries: Sequen
 
     What Kafka Connect keeps under another name of the connector (Strimzi's) has a row of its own: ``other_connector``.
     """
-    changes: dict[tuple[Any, ...], Row | None] = {}
-    malformed = 0
-    for entry in entries:
-        try:
-            found = decode_source_offset(entry.key or b"", entry.value)
-            if found is None or found.cluster != cluster:
-                continue
-            _check_text("topic", found.topic, LONGEST_TOPIC)
-            if not 0 <= found.partition < INT32 or (found.offset or 0) >= INT64:
-                raise MalformedRecord(f"partition {found.partition}, offset {found.offset}: out of range")
-        except MalformedRecord as error:
-            malformed += 1
-            _skip(topic, entry, error)
-            continue
+
+    def change(entry: Entry) -> Change | None:
+        found = decode_source_offset(entry.key or b"", entry.value)
+        if found is None or found.cluster != cluster:
+            return None
+        _check_text("topic", found.topic, LONGEST_TOPIC)
+        if not 0 <= found.partition < INT32 or (found.offset or 0) >= INT64:
+            raise MalformedRecord(f"partition {found.partition}, offset {found.offset}: out of range")
         own = found.connector == SOURCE_CONNECTOR
         identity = (found.topic, found.partition if own else other_connector(found.partition))
-        row = _key(progress, flow, identity) | {"source_offset": found.offset}
-        changes[identity] = None if found.offset is None else row
-    _apply(connection, progress, flow, changes)
-    return malformed
+        return identity, None if found.offset is None else {"source_offset": found.offset}
+
+    return _load(connection, progress, flow, topic, entries, change)
 
 
 def other_connector(partition: int) -> int:
@@ -112,50 +109,56 @@ def other_connector(partition: int) -> int:
 
 def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     """Take in records of the checkpoints topic, in log order; how many were malformed."""
-    changes: dict[tuple[Any, ...], Row | None] = {}
-    malformed = 0
-    for entry in entries:
-        try:
-            key = decode_checkpoint_key(entry.key or b"")
-            _check_text("group", key[0], LONGEST_WINDOW)
-            _check_text("topic", key[1], LONGEST_TOPIC)
-            row: Row | None = None
-            if entry.value is not None:
-                found = decode_checkpoint(entry.key or b"", entry.value)
-                metadata = without_nul(found.metadata)
-                _check_text("metadata", metadata, LONGEST_METADATA)
-                row = _key(checkpoints, flow, key) | {
-                    "upstream": found.upstream,
-                    "downstream": found.downstream,
-                    "metadata": metadata,
-                    "written_ms": entry.timestamp,
-                }
-        except MalformedRecord as error:
-            malformed += 1
-            _skip(topic, entry, error)
-            continue
-        changes[key] = row
-    _apply(connection, checkpoints, flow, changes)
-    return malformed
+
+    def change(entry: Entry) -> Change | None:
+        key = tuple(Checkpoint.decode_key(entry.key or b"").values())
+        _check_text("group", key[0], LONGEST_WINDOW)
+        _check_text("topic", key[1], LONGEST_TOPIC)
+        if entry.value is None:
+            return key, None
+        found = Checkpoint.decode(entry.key or b"", entry.value)
+        metadata = without_nul(found.metadata)
+        _check_text("metadata", metadata, LONGEST_METADATA)
+        own = {"upstream": found.upstream, "downstream": found.downstream, "metadata": metadata}
+        return key, own | {"written_ms": entry.timestamp}
+
+    return _load(connection, checkpoints, flow, topic, entries, change)
 
 
 def load_offset_syncs(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     """Take in records of the offset-syncs topic, in log order; how many were malformed."""
-    changes: dict[tuple[Any, ...], Row | None] = {}
-    malformed = 0
-    for entry in entries:
+
+    def change(entry: Entry) -> Change | None:
         if entry.value is None:  # forgotten in MirrorMaker 2's topic, not in the memory of who has read it
-            continue
+            return None
+        found = OffsetSync.decode(entry.key or b"", entry.value)
+        _check_text("topic", found.topic, LONGEST_TOPIC)
+        return (found.topic, found.partition), {"upstream": found.upstream}
+
+    return _load(connection, offset_syncs, flow, topic, entries, change)
+
+
+def _load(
+    connection: Connection,
+    table: sql.Table,
+    flow: str,
+    topic: str,
+    entries: Sequence[Entry],
+    change: Callable[[Entry], Change | None],
+) -> int:
+    """Take in what each record changes, None: nothing; how many were malformed, which are logged and skipped."""
+    changes, malformed = dict[tuple[Any, ...], Row | None](), 0
+    for entry in entries:
         try:
-            found = decode_offset_sync(entry.key or b"", entry.value)
-            _check_text("topic", found.topic, LONGEST_TOPIC)
+            found = change(entry)
         except MalformedRecord as error:
             malformed += 1
             _skip(topic, entry, error)
             continue
-        identity = (found.topic, found.partition)
-        changes[identity] = _key(offset_syncs, flow, identity) | {"upstream": found.upstream}
-    _apply(connection, offset_syncs, flow, changes)
+        if found is not None:
+            identity, own = found
+            changes[identity] = None if own is None else _key(table, flow, identity) | own
+    _apply(connection, table, flow, changes)
     return malformed
 
 

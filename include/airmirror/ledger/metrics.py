@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
+from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified, decode
 
 _KEY = ("flow", "topic", "partition")
@@ -30,15 +31,12 @@ EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is compute
 
 
 @dataclass(frozen=True)
-class Standing:
+class Standing(CopyFacts):
     """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown.
 
     ``oldest_ms``: the timestamp of the oldest record of a partition that the window does not follow; None: not known.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     position: int
     high_watermark: int
     oldest_ms: int | None = None

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.database import delete, upsert
 from airmirror.ledger.tables import failures, window_ends
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import PartitionFacts, TopicPartition
 
 WHOLE = TopicPartition("", -1)  # the key of an error that ends a window
 
@@ -25,14 +25,12 @@ STUBBORN = 3  # windows in a row after which even what should pass by itself nee
 
 
 @dataclass(frozen=True)
-class Failure(OfPartition):
+class Failure(PartitionFacts):
     """An error of every window that tried it, ``windows`` in all; times in epoch milliseconds.
 
     Without a topic (partition -1) it is an error that ended whole windows.
     """
 
-    topic: str
-    partition: int
     since_ms: int
     last_ms: int
     windows: int

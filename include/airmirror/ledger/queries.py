@@ -59,7 +59,7 @@ def mappings_of(
     if end is not None:
         query = query.where(mappings.c.source_start < end)
     # Each is decoded when it is asked for: who looks for one stops there.
-    return map(_mapping, _all(connection, query.order_by(mappings.c.source_start)))
+    return map(mapping_of, _all(connection, query.order_by(mappings.c.source_start)))
 
 
 def unverified(connection: Connection, flow: str) -> list[MappingRecord]:
@@ -87,7 +87,7 @@ def of_window(connection: Connection, flow: str, window: str, after: int = -1) -
     query = sql.select(mappings).where(mappings.c.flow == flow, mappings.c.window == window)
     query = query.where(mappings.c.log_offset > after)
     query = query.order_by(by_bytes(connection, mappings.c.topic), mappings.c.partition, mappings.c.source_start)
-    return map(_mapping, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
+    return map(mapping_of, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
 
 
 def by_bytes(connection: Connection, column: sql.ColumnElement[str]) -> sql.ColumnElement[str]:
@@ -178,7 +178,7 @@ def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[
     return sql.and_(*(one.c[column] == other.c[column] for column in columns))
 
 
-def _mapping(row: Any) -> MappingRecord:
+def mapping_of(row: Any) -> MappingRecord:
     record = record_of(row)
     assert isinstance(record, MappingRecord)
     return record
@@ -186,7 +186,7 @@ def _mapping(row: Any) -> MappingRecord:
 
 def _in_order(rows: Sequence[Any]) -> list[MappingRecord]:
     """Return records by topic, partition and source offset; not sorted by the database, whose collation may differ."""
-    return [_mapping(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
+    return [mapping_of(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
 
 
 def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:

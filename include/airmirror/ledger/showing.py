@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.queries import by_bytes, latest_windows, past_verified, record_of
 from airmirror.ledger.tables import mappings, newest, partition_metrics, verified
+from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified
 
 AT_ONCE = 200  # rows
@@ -59,12 +60,9 @@ class TopicSums:
 
 
 @dataclass(frozen=True)
-class PartitionRow:
+class PartitionRow(CopyFacts):
     """A partition as it is shown: its numbers, its position (-1: nothing was replicated) and verified offset (-1: none)."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     lag_records: int
     newest_ms: int
     latency_ms: int

@@ -16,7 +16,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.naming.characters import UnknownProperty, characters
 
 
-class InvalidPattern(AirmirrorError):
+class InvalidPattern(AirmirrorError, bad_input=True):
     """A regular expression that is wrong, or that Python can't match as Java does. ``position`` counts from 0."""
 
     pattern: str

@@ -117,7 +117,7 @@ _POLICIES = {
 }
 
 
-class UnknownReplicationPolicy(AirmirrorError):
+class UnknownReplicationPolicy(AirmirrorError, bad_input=True):
     """A replication.policy.class that is neither MirrorMaker 2's nor a Python class that can be had."""
 
     class_name: str

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
@@ -18,7 +19,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
 from airmirror.offsets.translation import Translated
-from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
+from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
@@ -68,7 +69,7 @@ def emit_checkpoints(
         for missing in mirror.target.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(flow.target, topic, flow.settings.checkpoints_topic_replication_factor)
+            ensure_topic(flow.target, topic, flow.settings.checkpoints_topic_replication_factor, COMPACTED)
         decided = known_resets(mirror)
         rows = group_positions(mirror)
 

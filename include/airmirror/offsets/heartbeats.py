@@ -11,18 +11,15 @@ import time
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, Message
 
-from airmirror.clusters.admin.client import TIMEOUT, connect, producer
-from airmirror.clusters.admin.creation import create_topics
-from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.admin.appender import DELIVERY_SECONDS, SETTINGS
+from airmirror.clusters.admin.client import TIMEOUT, producer
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.topics.names import policy_of
 from airmirror.wire.mirrormaker import Heartbeat
-
-DELIVERY_SECONDS = 30
-COMPACTED = {"cleanup.policy": "compact"}
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +47,9 @@ class Heartbeats:
         self._flow = flow
         self.topic = policy_of(flow).heartbeats_topic()
         self.taken, self.failed, self.reason = 0, 0, ""
-        _ensure_topic(flow, self.topic)
-        self._producer = producer(
-            flow.target,
-            {
-                "acks": "all",
-                "enable.idempotence": False,  # one that comes twice says the same twice
-                "linger.ms": 0,
-                "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
-            },
-        )
+        replicas = flow.settings.heartbeats_topic_replication_factor
+        ensure_topic(flow.target, self.topic, replicas, {"cleanup.policy": "compact"}, TIMEOUT)
+        self._producer = producer(flow.target, SETTINGS)
 
     def emit(self) -> None:
         """Hand a heartbeat of now to the producer, and note what has become of earlier ones. Waits for nothing."""
@@ -110,16 +100,3 @@ def emit_heartbeat(flow: Flow) -> str:
             reason = heartbeats.reason or f"no answer in {DELIVERY_SECONDS} s"
             raise HeartbeatNotWritten(flow.name, flow.target.alias, heartbeats.topic, reason)
         return heartbeats.topic
-
-
-def _ensure_topic(flow: Flow, topic: str) -> None:
-    """As MirrorMaker 2 does: one partition, compacted, ``heartbeats.topic.replication.factor``."""
-    admin = connect(flow.target)
-    try:
-        there = topic in admin.client.list_topics(timeout=TIMEOUT).topics
-    except KafkaException as error:
-        raise admin.failed(error) from error
-    if not there:
-        replicas = flow.settings.heartbeats_topic_replication_factor
-        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], TIMEOUT).refused:
-            raise refused

@@ -18,7 +18,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
 from airmirror.topics.names import policy_of
 from airmirror.wire.mappings import MappingRecord
-from airmirror.wire.mirrormaker import decode_heartbeat
+from airmirror.wire.mirrormaker import Heartbeat
 from airmirror.wire.primitives import MalformedRecord
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def _times(target: Routes, mapping: MappingRecord) -> Iterator[int]:
     start = max(first, mapping.target_start, mapping.target_end - MOST)
     for entry in read_records(target, partition, start, mapping.target_end):
         try:
-            yield decode_heartbeat(entry.key or b"", entry.value or b"").time_ms
+            yield Heartbeat.decode(entry.key or b"", entry.value or b"").time_ms
         except MalformedRecord as error:  # another writer's record in the source's topic; it is replicated all the same
             log.warning("%s offset %d is skipped: %s", partition, entry.offset, error)
 

@@ -18,7 +18,7 @@ from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
-from airmirror.partitions import OfCopy, TopicPartition
+from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
 from airmirror.topics.names import select
 from airmirror.windows.mirror import Journal, Mirror, catch_up_if_there, caught_up_reverse, reverse_ledger
 from airmirror.wire.mappings import ResetRecord
@@ -27,16 +27,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class GroupPosition(OfCopy):
+class GroupPosition(GroupPartition, OfCopy):
     """One group's position of one partition of the flow's source, and what it is on the target, or why that is not known.
 
     ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
     ``target`` are the partition's logs there, as far as they could be had. ``kind``: of the group, empty: not known.
     """
 
-    group: str
-    topic: str
-    partition: int
     committed: Committed
     remote_topic: str
     found: Translated | Reason

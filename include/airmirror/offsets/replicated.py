@@ -65,11 +65,11 @@ class PositionLookup:
         last, verified = self.ledger.last_mappings(), self.ledger.verified()
         newest = {key: last[key] for key in positions if key in last}
         ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
-        firsts = {TopicPartition(r.topic, r.partition): r for r in self.ledger.first_mappings(list(ids.values()))}
+        firsts = {r.key: r for r in self.ledger.first_mappings(list(ids.values()))}
         positions_of = [(*ids[key], position) for key in newest for position in positions[key]]
         records: dict[TopicPartition, list[MappingRecord]] = {}
         for around in self.ledger.mappings_around(positions_of, self.groups_on):
-            records.setdefault(TopicPartition(around.topic, around.partition), []).append(around)
+            records.setdefault(around.key, []).append(around)
         found = {}
         for key, wanted in positions.items():
             record = newest.get(key)
@@ -132,8 +132,7 @@ class PositionLookup:
                 continue
             here: dict[TopicPartition, list[Sync]] = {}
             for sync in read_syncs(routes.cluster, topic):
-                key = TopicPartition(sync.topic, sync.partition)
-                here.setdefault(key, []).append(Sync(sync.upstream, sync.downstream))
+                here.setdefault(sync.key, []).append(Sync(sync.upstream, sync.downstream))
             found = here | found
         return found
 

@@ -11,16 +11,17 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
-from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
+from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.wire.mappings import MappingRecord
-from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.mirrormaker import OffsetSync
 from airmirror.wire.primitives import MalformedRecord
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def emit_offset_syncs(
         for missing in routes.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor)
+            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor, COMPACTED)
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger, ledger.load_offset_syncs)
@@ -136,7 +137,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
             if entry.value is None:
                 continue
             try:
-                yield decode_offset_sync(entry.key or b"", entry.value)
+                yield OffsetSync.decode(entry.key or b"", entry.value)
             except MalformedRecord as error:  # another writer's: MirrorMaker 2 skips it too
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 

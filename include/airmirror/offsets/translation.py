@@ -27,7 +27,7 @@ class Reason(StrEnum):
     MISSING = "topic or partition is not on the other cluster (yet, or any more)"
     RECREATED = "topic was recreated since it was replicated"
     BEYOND_END = "position beyond the log end (truncated)"
-    NOT_COVERED = "position in or next to what no mapping record covers"
+    NOT_COVERED = "position in or next to a gap between mapping records"
     BEFORE_MAPPINGS = "position before what was replicated, and no offset sync tells of it"
     NOT_VERIFIED = "not yet verified"
     BELOW_START = "translated below the log start of the target"

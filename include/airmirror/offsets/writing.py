@@ -10,9 +10,7 @@ from uuid import UUID
 
 from confluent_kafka import KafkaException
 
-from airmirror.clusters.admin.client import connect, existing, producer
-from airmirror.clusters.admin.creation import create_topics
-from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.admin.client import producer
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
@@ -38,14 +36,6 @@ class RecordsNotWritten(AirmirrorError, transient=True):
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: nothing was written to {self.topic!r}: {self.reason}"
-
-
-def ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
-    """Make a compacted topic of one partition where it is missing. Raises TopicCreationRefused."""
-    admin = connect(cluster)
-    if topic not in existing(admin, [topic]):
-        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], SECONDS).refused:
-            raise refused
 
 
 Loader = Callable[[str, UUID, Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]

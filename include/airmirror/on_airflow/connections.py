@@ -41,7 +41,7 @@ _LOGIN = {
 }
 
 
-class BadConnection(AirmirrorError):
+class BadConnection(AirmirrorError, bad_input=True):
     """An Airflow connection that a cluster names and that can't be used. No value of it is in the message."""
 
     cluster: str

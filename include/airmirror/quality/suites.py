@@ -56,7 +56,7 @@ class Suite:
         return not self.topics or any(re.fullmatch(pattern, topic) for pattern in self.topics)
 
 
-class BadExpectations(AirmirrorError):
+class BadExpectations(AirmirrorError, bad_input=True):
     """Files of expectations with errors; nothing is replicated before they are mended."""
 
     problems: tuple[str, ...] = field(default=())

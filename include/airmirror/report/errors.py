@@ -5,7 +5,7 @@ from __future__ import annotations
 from airmirror.errors import AirmirrorError
 
 
-class ReportNotWritten(AirmirrorError):
+class ReportNotWritten(AirmirrorError, bad_input=True):
     """A file of a report that could not be written. ``done``: what was carried out all the same; empty: nothing."""
 
     file: str
@@ -19,7 +19,7 @@ class ReportNotWritten(AirmirrorError):
         return f"{self.done} But {said}" if self.done else said
 
 
-class BadKey(AirmirrorError):
+class BadKey(AirmirrorError, bad_input=True):
     """A file without the Ed25519 key that is needed."""
 
     file: str
@@ -32,7 +32,7 @@ class BadKey(AirmirrorError):
         )
 
 
-class NoReport(AirmirrorError):
+class NoReport(AirmirrorError, bad_input=True):
     """A file that can't be read, or is no report."""
 
     file: str

@@ -8,12 +8,7 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-    load_pem_public_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from airmirror.report.errors import BadKey
 
@@ -30,18 +25,8 @@ class Signer:
     def public_key(self) -> str:
         return name_of(self._key.public_key())
 
-    @property
-    def public_pem(self) -> bytes:
-        """The public key as a file that ``public_key`` reads."""
-        return self._key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
     def sign(self, data: bytes) -> bytes:
         return self._key.sign(data)
-
-
-def new_signer() -> Signer:
-    """A private key made now, which is nowhere else."""
-    return Signer(Ed25519PrivateKey.generate())
 
 
 def signer(file: Path, password: str = "") -> Signer:

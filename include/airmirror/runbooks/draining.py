@@ -170,11 +170,7 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     order = WindowOrder(window, slots=slots, only=only, tell=tell)
     result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)
-    wrong = [
-        str(row.error)
-        for row in result.rows
-        if row.error is not None and only(TopicPartition(row.topic, row.partition))
-    ]
+    wrong = [str(row.error) for row in result.rows if row.error is not None and only(row.key)]
     if topics is None:
         wrong += _refused(prepared)
     else:
@@ -200,7 +196,7 @@ def _topics(opened: Opened) -> set[str]:
 
 
 def _refused(prepared: Prepared) -> list[str]:
-    """What is refused of the flow, but for topics that another order has named."""
+    """The refusals of the flow, but for those of topics that another order has named."""
     if not prepared.refused:
         return []
     owners, planned = prepared.opened.ledger.owners(), plan_topics(prepared.opened)

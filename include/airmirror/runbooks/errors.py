@@ -5,7 +5,7 @@ from __future__ import annotations
 from airmirror.errors import AirmirrorError, listed
 
 
-class NoSuchStep(AirmirrorError):
+class NoSuchStep(AirmirrorError, bad_input=True):
     """An order for steps that its runbook does not have."""
 
     runbook: str

@@ -141,7 +141,7 @@ def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
     """Return the positions that would not resume at the very next record, in words, one each."""
     wrong = []
     for row in rows:
-        name = f"{row.group} in {row.topic}-{row.partition} at {row.committed.offset}"
+        name = f"{row.group} in {row.key} at {row.committed.offset}"
         if not isinstance(row.found, Translated):
             wrong.append(f"{name}: {row.found}")
         elif not row.found.exact or row.found.again:
@@ -215,7 +215,7 @@ class PutBack:
 
     @property
     def name(self) -> str:
-        return f"{self.move.group} in {self.move.topic}-{self.move.partition}"
+        return f"{self.move.group} in {self.move.key}"
 
     @property
     def has_gone_on(self) -> bool:
@@ -239,7 +239,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     at = stable_offsets(journal.target, {each.group for each in found} & there.keys(), {each.topic for each in found})
     rows = []
     for move in found:
-        now = at.get(move.group, {}).get(TopicPartition(move.topic, move.partition))
+        now = at.get(move.group, {}).get(move.key)
         state = there[move.group].state if move.group in there else ""
         rows.append(PutBack(move, now.offset, state, now.metadata) if now else PutBack(move, -1, state))
     return rows
@@ -253,13 +253,12 @@ def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
     offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
     for row in rows:
-        key = TopicPartition(row.move.topic, row.move.partition)
         if (row.now, row.metadata) == (row.move.before, row.move.metadata_before):
             continue
         if row.move.before < 0:
-            nowhere.setdefault(row.move.group, []).append(key)
+            nowhere.setdefault(row.move.group, []).append(row.move.key)
         else:
-            offsets.setdefault(row.move.group, {})[key] = Committed(row.move.before, row.move.metadata_before)
+            offsets.setdefault(row.move.group, {})[row.move.key] = Committed(row.move.before, row.move.metadata_before)
     writer.check()
     target = writer.journal.target
     errors = {**commit_offsets(target, offsets), **delete_offsets(target, nowhere)}
@@ -276,7 +275,7 @@ def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Seque
     there = list_groups(journal.target) if names else {}
     at = stable_offsets(journal.target, names & there.keys(), topics)
     for row in rows:
-        found = at.get(row.move.group, {}).get(TopicPartition(row.move.topic, row.move.partition))
+        found = at.get(row.move.group, {}).get(row.move.key)
         if row.move.group and (found.offset if found else -1) != row.move.before:
             left.add(row.name)
     return [f"{name}: it was moved again meanwhile" for name in sorted(left)]

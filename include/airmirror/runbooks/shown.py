@@ -6,22 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from airmirror.report.document import Document, Finding, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.moving import PutBack
 from airmirror.topics.drift import Drift
 
 
 def put_back_section(groups: Sequence[PutBack]) -> Section:
     """Positions of groups that an undo puts back, or has put back."""
-    rows = [
-        {
-            "group": each.move.group,
-            "topic": each.move.topic,
-            "partition": each.move.partition,
-            "stands_at": each.now,
-            "goes_back_to": "no position" if each.move.before < 0 else each.move.before,
-        }
-        for each in groups
-    ]
+    rows = rows_of(
+        groups,
+        "group=move.group topic=move.topic partition=move.partition stands_at=now goes_back_to",
+        goes_back_to=lambda each: "no position" if each.move.before < 0 else each.move.before,
+    )
     brief = ("group", "topic", "partition", "stands_at", "goes_back_to")
     return Section("groups", rows, "Positions of groups", brief=brief, empty="none was moved")
 

@@ -8,18 +8,15 @@ from uuid import UUID
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import CopyFacts, PartitionFacts, TopicPartition
 
 TRANSACTION_TIMEOUT_MS = 60_000  # as Kafka's own producer has it
 
 
 @dataclass(frozen=True)
-class SlotPartition:
+class SlotPartition(CopyFacts):
     """A partition's part of a window, and what must be known to continue it exactly."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     start: int  # the first source offset that is not accounted for yet
     end: int  # exclusive
     source_topic_id: UUID
@@ -96,11 +93,9 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class SlotResult(OfPartition):
+class SlotResult(PartitionFacts):
     """One row a partition: how it ended. The mappings say what was copied; they are committed with the records."""
 
-    topic: str
-    partition: int
     outcome: Outcome
     position: int  # the first source offset that is not accounted for
     seconds: float  # of its slot, as those below

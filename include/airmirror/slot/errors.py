@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
-from airmirror.partitions import OfPartition
+from airmirror.partitions import OfCopy, OfPartition
 
 
 class PartitionError(AirmirrorError, OfPartition):
@@ -16,6 +16,7 @@ class PartitionError(AirmirrorError, OfPartition):
 
     flow = ""  # source->target, for the commands of the message: no fact of the partition, so ``of_flow`` sets it
     end_return = ""  # the command that ends the return of its topic, by ``of_flow`` too; empty: it does not return
+    bad_from = ""  # which fact of an error is ``first_bad``; empty: none is
 
     @property
     def where(self) -> str:
@@ -24,7 +25,14 @@ class PartitionError(AirmirrorError, OfPartition):
     @property
     def first_bad(self) -> int | None:
         """The source offset from which on the partition can't go; None: nothing of it can be copied."""
-        return None
+        return int(getattr(self, self.bad_from)) if self.bad_from else None
+
+
+class CopyError(PartitionError, OfCopy):
+    """An error of one partition and its copy on the target."""
+
+    target: str
+    remote_topic: str
 
 
 def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
@@ -121,9 +129,7 @@ class SourceCorrupt(PartitionError):
     position: int
     reason: str
 
-    @property
-    def first_bad(self) -> int:
-        return self.position
+    bad_from = "position"
 
     def __str__(self) -> str:
         return (
@@ -154,9 +160,7 @@ class UnexpectedHole(PartitionError):
     first: int
     last: int
 
-    @property
-    def first_bad(self) -> int:
-        return self.first
+    bad_from = "first"
 
     def __str__(self) -> str:
         return (
@@ -165,33 +169,26 @@ class UnexpectedHole(PartitionError):
         )
 
 
-class ReadBackDiffers(PartitionError):
+class ReadBackDiffers(CopyError):
     """The target's records differ from those that were fetched (invariant D). The transaction was aborted."""
 
-    target: str
-    remote_topic: str
     first: int
     last: int
     target_offset: int
     difference: str
 
-    @property
-    def first_bad(self) -> int:
-        return self.first
+    bad_from = "first"
 
     def __str__(self) -> str:
         return (
             f"{self.where}: offsets {self.first} to {self.last} differ from what cluster {self.target!r} holds in "
-            f"{self.remote_topic}-{self.partition} at offset {self.target_offset}: {self.difference}; nothing of it was "
-            "committed"
+            f"{self.remote} at offset {self.target_offset}: {self.difference}; nothing of it was committed"
         )
 
 
-class ForeignRecords(PartitionError):
+class ForeignRecords(CopyError):
     """Another writer writes to the remote topic."""
 
-    target: str
-    remote_topic: str
     first: int
     last: int
 
@@ -199,25 +196,23 @@ class ForeignRecords(PartitionError):
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
-            f"{self.first} to {self.last} that this flow did not write{seen(self.writer)}; if MirrorMaker 2 did, "
+            f"{self.where}: cluster {self.target!r} holds records in {self.remote} at offsets {self.first} to {self.last} that "
+            f"this flow did not write{seen(self.writer)}; if MirrorMaker 2 did, "
             f"{take_over_command(self)}; stop any other writer, then "
             f"{ways_out(self, ('continue after them', '--accept-loss'), EMPTY)}"
         )
 
 
-class TargetTruncated(PartitionError):
+class TargetTruncated(CopyError):
     """The remote topic ends below what was committed to it, or is another topic by now."""
 
-    target: str
-    remote_topic: str
     expected_end: int
     end: int
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} holds what was written "
-            f"up to offset {self.end} only, {self.expected_end} was committed: it was truncated, or deleted and created again; "
+            f"{self.where}: {self.remote} on cluster {self.target!r} holds what was written up to offset {self.end} only, "
+            f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
             + ways_out(
                 self,
                 ("copy everything again", "--start-again"),
@@ -226,18 +221,14 @@ class TargetTruncated(PartitionError):
         )
 
 
-class TargetUnavailable(PartitionError, transient=True):
+class TargetUnavailable(CopyError, transient=True):
     """A partition of the target that takes no records now; it alone is left out."""
 
-    target: str
-    remote_topic: str
     reason: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} takes no records: "
-            f"{self.reason}; the next window tries again"
-        )
+        takes = f"{self.remote} on cluster {self.target!r} takes no records"
+        return f"{self.where}: {takes}: {self.reason}; the next window tries again"
 
 
 class PartitionUnavailable(PartitionError, transient=True):
@@ -284,7 +275,7 @@ class SlotFenced(AirmirrorError):
         return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which continues from its progress"
 
 
-class InternalTopicUnfit(AirmirrorError):
+class InternalTopicUnfit(AirmirrorError, bad_input=True):
     """An internal topic that exists with a configuration that would lose what it must keep."""
 
     cluster: str

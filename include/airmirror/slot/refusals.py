@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airmirror.config import Flow
-from airmirror.slot.errors import PartitionError
+from airmirror.slot.errors import CopyError, PartitionError
 
 UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = -1, 2, 10, 32, 87
 # UNEXPLAINED: the broker has failed over a batch, and of its records it is seen why.
@@ -28,9 +28,7 @@ class RecordTooLarge(PartitionError):
     target: str
     remote_topic: str
 
-    @property
-    def first_bad(self) -> int:
-        return self.offset
+    bad_from = "offset"
 
     def __str__(self) -> str:
         return (
@@ -46,9 +44,7 @@ class BatchOverLimit(PartitionError):
     limit: int
     target: str
 
-    @property
-    def first_bad(self) -> int:
-        return self.offset
+    bad_from = "offset"
 
     def __str__(self) -> str:
         return (
@@ -58,11 +54,9 @@ class BatchOverLimit(PartitionError):
         )
 
 
-class WriteRefused(PartitionError):
+class WriteRefused(CopyError):
     """The target refuses a batch for good, unless it gives no reason; ``code`` is Kafka's error code."""
 
-    target: str
-    remote_topic: str
     first: int
     last: int
     code: int
@@ -99,14 +93,12 @@ class DeadLetterRefused(PartitionError):
     code: int
     error: str
 
+    bad_from = "offset"
+
     @property
     def is_of_records(self) -> bool:
         """Return whether the record itself is refused."""
         return self.code in _LET_IN
-
-    @property
-    def first_bad(self) -> int:
-        return self.offset
 
     def __str__(self) -> str:
         return (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.errors import counted
 from airmirror.topics.remote import LargerTopic, TopicPlan, Waiting
@@ -22,9 +21,6 @@ class Drift:
     outcome: str
     reason: str
     will_change: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def drifts(planned: TopicPlan) -> list[Drift]:

@@ -36,7 +36,7 @@ PART = 64 << 20  # bytes of a log that are read before it is noted that they wer
 LARGEST_BATCH = 1 << 20  # bytes without compression: an identity is far smaller
 
 
-class AliasDiffers(AirmirrorError):
+class AliasDiffers(AirmirrorError, bad_input=True):
     """The flow's target is known upstream of its source under another name."""
 
     flow: str
@@ -58,7 +58,7 @@ class AliasDiffers(AirmirrorError):
         )
 
 
-class AliasReused(AirmirrorError):
+class AliasReused(AirmirrorError, bad_input=True):
     """The flow's internal topics were written by a flow with other clusters, or another name for its target."""
 
     flow: str

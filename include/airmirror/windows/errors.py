@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.slot.errors import EMPTY, PartitionError, reset_command, seen, take_over_command, ways_out
+from airmirror.slot.errors import EMPTY, CopyError, PartitionError, reset_command, seen, take_over_command, ways_out
 from airmirror.times import utc
 from airmirror.wire.mappings import GATE
 
@@ -95,19 +95,17 @@ class PartitionHeld(PartitionError):
         return f"cluster {self.cluster!r}: {self.what}; {way_out}"
 
 
-class TargetDiffers(PartitionError):
+class TargetDiffers(CopyError):
     """A comparison of both logs found a difference (the gate fails)."""
 
-    target: str
-    remote_topic: str
     offset: int
     target_offset: int
     difference: str
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: offset {self.offset} differs from {self.remote_topic}-{self.partition} offset "
-            f"{self.target_offset} on cluster {self.target!r}: {self.difference}"
+            f"{self.where}: offset {self.offset} differs from {self.remote} offset {self.target_offset} on cluster "
+            f"{self.target!r}: {self.difference}"
         )
 
 
@@ -201,7 +199,7 @@ class FenceStuck(AirmirrorError, transient=True):
         return f"flow {self.flow!r}: {self.transactional_id!r} can't be fenced: {self.reason}; {see}"
 
 
-class SameCluster(AirmirrorError):
+class SameCluster(AirmirrorError, bad_input=True):
     """Source and target are one cluster."""
 
     flow: str
@@ -217,7 +215,7 @@ class SameCluster(AirmirrorError):
         )
 
 
-class EqualClusterIds(AirmirrorError):
+class EqualClusterIds(AirmirrorError, bad_input=True):
     """Source and target have one cluster id and different brokers."""
 
     flow: str

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
@@ -23,7 +23,7 @@ from airmirror.wire.mappings import MappingRecord, Verified
 
 
 @dataclass(frozen=True)
-class GateRow(OfPartition):
+class GateRow(CopyFacts):
     """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
 
     Counts are of source offsets, ``target_records`` of records that the target holds for them; it and ``digest_differences``
@@ -31,9 +31,6 @@ class GateRow(OfPartition):
     ``source_end``, ``lag_seconds`` the age of the newest record copied where there is such a lag.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     source_topic_id: UUID
     source_start: int
     source_end: int

@@ -18,7 +18,7 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.adjacent import explained
-from airmirror.slot.errors import EMPTY, PartitionError, TargetTruncated, of_flow, reset_command, ways_out
+from airmirror.slot.errors import EMPTY, CopyError, PartitionError, TargetTruncated, of_flow, reset_command, ways_out
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.errors import ProgressDiffers
@@ -31,11 +31,9 @@ AT_ONCE = 100_000  # records of the target that are held in memory
 BACK = 100_000  # records of the source before, to which one that was killed may have gone back
 
 
-class CopiesSkipped(PartitionError):
+class CopiesSkipped(CopyError):
     """Records of the source that MirrorMaker 2 has not copied, though it has copied later ones."""
 
-    target: str
-    remote_topic: str
     first: int
     last: int
     count: int
@@ -49,11 +47,9 @@ class CopiesSkipped(PartitionError):
         )
 
 
-class CopiesDiffer(PartitionError):
+class CopiesDiffer(CopyError):
     """Records of the remote topic, after what is known of it, that are not the source's."""
 
-    target: str
-    remote_topic: str
     first: int
     count: int
 
@@ -65,11 +61,9 @@ class CopiesDiffer(PartitionError):
         )
 
 
-class CopiesLost(PartitionError):
+class CopiesLost(CopyError):
     """MirrorMaker 2's progress is past the last record of its that the target holds."""
 
-    target: str
-    remote_topic: str
     recorded: int
     end: int
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError, counted
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
 from airmirror.times import utc
 from airmirror.windows.declared import compacted_topics
@@ -30,14 +30,12 @@ ENGINE_ALONE = " (the engine's checks alone)"  # after the judging window's name
 
 
 @dataclass(frozen=True)
-class Verdict(OfPartition):
+class Verdict(PartitionFacts):
     """A partition's judgement: everything up to ``offset`` (a source offset) is verified, or what is wrong.
 
     ``held``: where the gate holds the same range since an earlier window.
     """
 
-    topic: str
-    partition: int
     offset: int
     records: int
     error: AirmirrorError | None

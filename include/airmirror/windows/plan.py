@@ -12,7 +12,7 @@ from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
-from airmirror.partitions import OfCopy, TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
 from airmirror.windows.errors import ProgressDiffers
@@ -32,12 +32,9 @@ class LogExtent:
 
 
 @dataclass(frozen=True)
-class Planned(OfCopy):
+class Planned(CopyFacts):
     """One partition of the plan. ``start == end``: nothing to do. ``error``: it is left out of this window."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     start: int
     end: int
     high_watermark: int

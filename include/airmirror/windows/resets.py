@@ -18,7 +18,7 @@ from uuid import UUID
 
 from airmirror.clusters.protocol.epochs import epoch_before
 from airmirror.errors import AirmirrorError, named
-from airmirror.partitions import OfCopy
+from airmirror.partitions import CopyFacts
 from airmirror.slot.account import Account
 from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver, start_records
@@ -34,7 +34,7 @@ class Choice(StrEnum):
     FORGET = "forget"
 
 
-class ResetNotPossible(AirmirrorError):
+class ResetNotPossible(AirmirrorError, bad_input=True):
     """A choice that leads nowhere for a partition."""
 
     partition: str
@@ -46,7 +46,7 @@ class ResetNotPossible(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Facts(OfCopy):
+class Facts(CopyFacts):
     """One partition as both sides have it now, and what is known of it.
 
     ``position``: the source offset to continue at, -1 where nothing was copied. ``recorded``: what MirrorMaker 2's progress
@@ -57,9 +57,6 @@ class Facts(OfCopy):
     and has grown again), -1: it is. ``epochs``: those of both logs.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     source_topic_id: UUID
     target_topic_id: UUID
     earliest: int

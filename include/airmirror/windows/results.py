@@ -9,7 +9,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.metrics import Standing
-from airmirror.partitions import OfPartition, TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import of_flow
 from airmirror.windows.errors import PartitionHeld
@@ -61,16 +61,13 @@ def committed(records: Iterable[MappingRecord]) -> dict[TopicPartition, Partitio
 
 
 @dataclass(frozen=True)
-class Row(OfPartition):
+class Row(CopyFacts):
     """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark.
 
     ``verified``: all that is committed has passed the gate; without ``read_back`` (``window.verify=acks``) no one has
     looked at what the target holds.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     source_start: int
     source_end: int
     target_start: int

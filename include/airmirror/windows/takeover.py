@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
-from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
+from airmirror.slot.errors import CopyError, PartitionError, TargetTruncated, reset_command
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.mirror import Mirror
@@ -32,11 +32,9 @@ MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have writ
 ANCHOR = 200  # records before the progress, which tell equal tails apart
 
 
-class TailTooLong(PartitionError):
+class TailTooLong(CopyError):
     """More records past the progress than are compared."""
 
-    target: str
-    remote_topic: str
     records: int
 
     def __str__(self) -> str:
@@ -46,11 +44,9 @@ class TailTooLong(PartitionError):
         )
 
 
-class TailDiffers(PartitionError):
+class TailDiffers(CopyError):
     """The target does not end with what the source holds at MirrorMaker 2's progress: how far it has come is not known."""
 
-    target: str
-    remote_topic: str
     progress: int
 
     def __str__(self) -> str:

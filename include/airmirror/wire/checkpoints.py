@@ -36,14 +36,3 @@ class Checkpoint(Declared):
 def without_nul(metadata: str) -> str:
     """Cut a consumer's metadata at a NUL: C's clients (librdkafka) may end it with one, which no database can hold."""
     return metadata.partition("\0")[0]
-
-
-def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint:
-    """Raises MalformedRecord."""
-    return Checkpoint.decode(key, value)
-
-
-def decode_checkpoint_key(key: bytes) -> tuple[str, str, int]:
-    """Group, topic and partition: all that a deleted checkpoint has. Raises MalformedRecord."""
-    found = Checkpoint.decode_key(key)
-    return found["group"], found["topic"], found["partition"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.primitives import MalformedRecord, read_varint, varint
 
 
 def with_headers(body: bytes, headers: Sequence[tuple[str, bytes]]) -> bytes:
@@ -59,25 +59,8 @@ def record(body: bytes) -> bytes:
     return varint(len(body) + 3) + b"\0\0\0" + body
 
 
-def varint(value: int) -> bytes:
-    """A zigzag varint."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
 def _read(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if position >= len(data):
-            break
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-    raise MalformedRecord("a record that is cut off")
+    try:
+        return read_varint(data, position)
+    except IndexError as error:
+        raise MalformedRecord("a record that is cut off") from error

@@ -1,20 +1,19 @@
 """The records of the mapping topic, versioned: leases, mappings, verified offsets, holds, decisions, resets, identity.
 
-A key begins with INT8 kind, a value with INT16 version (0; of mappings 1, if they tell when they were read). Keys are unique,
-so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here and
+A key begins with INT8 kind, a value with INT16 version (0). Keys are unique, so that compaction keeps what counts; a null value
+deletes. docs/formats.md documents the fields that are declared here and
 in ``freezes``.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
-from airmirror.partitions import OfCopy, OfPartition
+from airmirror.partitions import OfCopy, PartitionFacts
 from airmirror.times import utc
 from airmirror.wire.fields import (
     BYTES_16,
@@ -35,7 +34,6 @@ from airmirror.wire.fields import (
 from airmirror.wire.moves import OfMoves
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
-VERSION = 0
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
@@ -120,9 +118,9 @@ class MappingRecord(MappingTopicRecord, OfCopy):
     """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
-    the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
+    the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown.
     ``leader_epoch`` is that of the last batch on the source, ``target_epoch`` of the last one on the target, where it was read
-    back; -1 unknown, as in records before version 2. ``source_checksum`` is that of the source's batch with the offset before
+    back; -1 unknown. ``source_checksum`` is that of the source's batch with the offset before
     ``source_end``, by which a restored log is recognised; -1 unknown, and in compacted topics, whose batches are rewritten.
     """
 
@@ -138,11 +136,9 @@ class MappingRecord(MappingTopicRecord, OfCopy):
                 "ranges",
                 FieldType("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:"),
             ),
+            *fields(min_timestamp=INT64, read_ms=INT64, target_epoch=INT32, source_checksum=INT64).fields,
         )
     )
-    times: ClassVar[Fields] = fields(min_timestamp=INT64, read_ms=INT64)  # since version 1
-    epochs: ClassVar[Fields] = fields(target_epoch=INT32)  # since version 2
-    checksums: ClassVar[Fields] = fields(source_checksum=INT64)  # since version 3
 
     source_topic_id: UUID
     topic: str
@@ -176,21 +172,9 @@ class MappingRecord(MappingTopicRecord, OfCopy):
         """Return whether the slot has read from the target what it copied, and found it equal (``window.verify``)."""
         return not self.copied or self.target_epoch >= 0
 
-    def encode_value(self) -> bytes:
-        known = (self.read_ms, self.target_epoch, self.source_checksum)
-        version = max((number for number, value in enumerate(known, 1) if value >= 0), default=VERSION)
-        later = b"".join(each.encode(self) for each in self.later_fields(version))
-        return struct.pack(">h", version) + self.value_fields.encode(self) + later
-
-    @classmethod
-    def later_fields(cls, version: int) -> tuple[Fields, ...]:
-        """The fields that a version has after those of version 0; none of a version that is not known."""
-        later = (cls.times, cls.epochs, cls.checksums)
-        return later[:version] if VERSION < version <= len(later) else ()
-
 
 @dataclass(frozen=True)
-class Verified(MappingTopicRecord, OfPartition):
+class Verified(MappingTopicRecord, PartitionFacts):
     """The last source offset of a partition that the gate has let pass (invariant F). ``seen``: the end of the mapping topic as
     its judge had read it; where a reset of the partition lies between, it slept, and the record counts for nothing."""
 
@@ -200,8 +184,6 @@ class Verified(MappingTopicRecord, OfPartition):
         source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64, seen=INT64
     )
 
-    topic: str
-    partition: int
     source_topic_id: UUID
     offset: int
     target_end: int
@@ -211,15 +193,13 @@ class Verified(MappingTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class Hold(MappingTopicRecord, OfPartition):
+class Hold(MappingTopicRecord, PartitionFacts):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
     key_fields: ClassVar[Fields] = PARTITION
     value_fields: ClassVar[Fields] = fields(offset=INT64, reason=REASON, window=STRING, by=STRING, time_ms=INT64)
 
-    topic: str
-    partition: int
     offset: int
     reason: str
     window: str
@@ -288,7 +268,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision(MappingTopicRecord, OfPartition):
+class Decision(MappingTopicRecord, PartitionFacts):
     """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would resume at.
@@ -300,8 +280,6 @@ class Decision(MappingTopicRecord, OfPartition):
         action=enumerated(Action, "decision"), offset=INT64, reason=REASON, by=STRING
     )
 
-    topic: str
-    partition: int
     time_ms: int
     action: Action
     offset: int
@@ -310,7 +288,7 @@ class Decision(MappingTopicRecord, OfPartition):
 
 
 @dataclass(frozen=True)
-class ResetRecord(MappingTopicRecord, OfPartition):
+class ResetRecord(MappingTopicRecord, PartitionFacts):
     """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
@@ -326,8 +304,6 @@ class ResetRecord(MappingTopicRecord, OfPartition):
         )
     )
 
-    topic: str
-    partition: int
     time_ms: int
     choice: str
     problem: str
@@ -371,13 +347,9 @@ def decode(key: bytes, value: bytes | None) -> Record:
     if value is None:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
-    version = reader.int16()
-    later = MappingRecord.later_fields(version) if declared is MappingRecord else ()
-    if version != VERSION and not later:
+    if (version := reader.int16()) != declared.version:
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
     found = declared.value_fields.decode(reader, found)
-    for more in later:
-        found = more.decode(reader, found)
     reader.end()
     return declared(**found)
 

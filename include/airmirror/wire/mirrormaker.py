@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from kafka.partitioner.default import murmur2
 
+from airmirror.partitions import PartitionFacts
 from airmirror.wire.fields import INT32, INT64, STRING, Declared, Fields, fields
 from airmirror.wire.primitives import MalformedRecord
 
@@ -78,22 +79,15 @@ def _json(value: object) -> bytes:
 
 
 @dataclass(frozen=True)
-class OffsetSync(Declared):
+class OffsetSync(Declared, PartitionFacts):
     """A record's offset on the source (``upstream``) and on the target. ``topic`` is the source's (OffsetSync.java)."""
 
     version: ClassVar[int | None] = None
     key_fields: ClassVar[Fields] = fields(topic=STRING, partition=INT32)
     value_fields: ClassVar[Fields] = fields(upstream=INT64, downstream=INT64)
 
-    topic: str
-    partition: int
     upstream: int
     downstream: int
-
-
-def decode_offset_sync(key: bytes, value: bytes) -> OffsetSync:
-    """Raises MalformedRecord."""
-    return OffsetSync.decode(key, value)
 
 
 @dataclass(frozen=True)
@@ -106,8 +100,3 @@ class Heartbeat(Declared):
     source: str
     target: str
     time_ms: int
-
-
-def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
-    """Raises MalformedRecord."""
-    return Heartbeat.decode(key, value)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
+from airmirror.partitions import GroupPartition
 from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, MappingTopicRecord, fields
 from airmirror.wire.owners import Ownership
 
 
 @dataclass(frozen=True)
-class GroupMove(MappingTopicRecord):
+class GroupMove(MappingTopicRecord, GroupPartition):
     """A group that a failover or a migration has moved in a partition of the target, and its position there before (-1:
     none)."""
 
@@ -23,9 +24,6 @@ class GroupMove(MappingTopicRecord):
         window=STRING, before=INT64, after=INT64, time_ms=INT64, metadata_before=STRING
     )
 
-    group: str
-    topic: str
-    partition: int
     window: str
     before: int
     after: int

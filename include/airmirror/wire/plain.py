@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from airmirror.wire.batch import LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.codecs import DecompressionFailed, TooLarge, decompress_into
+from airmirror.wire.primitives import read_varint
 
 LARGEST_PLAIN = 64 << 20  # bytes of a batch without its compression
 
@@ -36,10 +37,10 @@ def plain_records(buffer: memoryview, batch: Batch, largest: int = LARGEST_PLAIN
     position, last = 0, -1
     try:
         for _ in range(batch.count):
-            length, position = _varint(data, position)
+            length, position = read_varint(data, position)
             end = position + length
-            time, at = _varint(data, position + 1)  # one byte of attributes, unused
-            delta, at = _varint(data, at)
+            time, at = read_varint(data, position + 1)  # one byte of attributes, unused
+            delta, at = read_varint(data, at)
             key, at = _bytes(data, at)
             value, at = _bytes(data, at)
             if not at <= end <= len(data) or not last < delta <= batch.last_offset_delta:
@@ -77,24 +78,9 @@ def _long(number: int) -> int:
 
 def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     """Bytes with their length before them (-1: null), and the position after them. Raises IndexError past the end."""
-    length, position = _varint(data, position)
+    length, position = read_varint(data, position)
     if length < -1 or length > len(data) - position:
         raise IndexError
     if length == -1:
         return None, position
     return data[position : position + length], position + length
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position after it. Raises IndexError where it does not end."""
-    byte = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    value = byte & 0x7F
-    for shift in range(7, 70, 7):
-        position += 1
-        byte = data[position]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position + 1
-    raise IndexError

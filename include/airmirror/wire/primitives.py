@@ -97,9 +97,32 @@ def texts(values: Sequence[str]) -> bytes:
 
 
 def unsigned_varint(value: int) -> bytes:
+    """An unsigned varint: seven bits a byte, the lowest first."""
+    if value < 0x80:
+        return bytes((value,))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """A zigzag varint."""
+    return unsigned_varint((value << 1) ^ (value >> 63))
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint and the position after it. Raises IndexError where it does not end."""
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    value = byte & 0x7F
+    for shift in range(7, 70, 7):
+        position += 1
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position + 1
+    raise IndexError

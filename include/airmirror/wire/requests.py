@@ -16,6 +16,7 @@ from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
+from airmirror.wire.primitives import unsigned_varint
 
 FETCH, PRODUCE = 1, 0
 FETCH_VERSIONS = (12, 13)
@@ -41,6 +42,15 @@ class MalformedResponse(AirmirrorError, transient=True):
 
     def __str__(self) -> str:
         return f"a malformed response: {self.reason}"
+
+
+@contextmanager
+def _malformed() -> Iterator[None]:
+    """Raise MalformedResponse for an answer that can't be read."""
+    try:
+        yield
+    except (IndexError, ValueError, KeyError, struct.error) as error:
+        raise MalformedResponse(str(error) or repr(error)) from error
 
 
 class FetchPosition(NamedTuple):
@@ -123,12 +133,13 @@ def encode_fetch(
     return _framed(parts)
 
 
+@_malformed()
 def fetch_throttle(response: memoryview) -> int:
     """The time for which the broker wants to be left alone, in ms; the answer has no partitions then. May be malformed."""
-    with _malformed():
-        return int(_int32.unpack_from(response, 4 + 1)[0])  # after correlation id, tags
+    return int(_int32.unpack_from(response, 4 + 1)[0])  # after correlation id, tags
 
 
+@_malformed()
 def decode_fetch(
     version: int, response: memoryview, topics: Mapping[UUID, str]
 ) -> tuple[int, dict[TopicPartition, Fetched]]:
@@ -136,24 +147,13 @@ def decode_fetch(
 
     Raises MalformedResponse.
     """
-    with _malformed():
-        return _decode_fetch(version, response, topics)
-
-
-def _decode_fetch(
-    version: int, response: memoryview, topics: Mapping[UUID, str]
-) -> tuple[int, dict[TopicPartition, Fetched]]:
     position = 4 + 1 + 4  # correlation id, tags, throttle time
     error, _session = struct.unpack_from(">hi", response, position)
     position += 6
     found: dict[TopicPartition, Fetched] = {}
     count, position = read_unsigned_varint(response, position)
     for _ in range(count - 1):
-        if version >= 13:
-            topic = topics[UUID(bytes=bytes(response[position : position + 16]))]
-            position += 16
-        else:
-            topic, position = _read_compact_string(response, position)
+        topic, position = _read_topic(version, response, position, topics)
         partitions, position = read_unsigned_varint(response, position)
         for _ in range(partitions - 1):
             number, code, high, stable, log_start = _fetched_partition.unpack_from(response, position)
@@ -235,6 +235,7 @@ def encode_produce(
     return buffers
 
 
+@_malformed()
 def decode_produce(
     version: int, response: memoryview, topics: Mapping[UUID, str]
 ) -> tuple[int, dict[TopicPartition, Produced]]:
@@ -242,22 +243,11 @@ def decode_produce(
 
     ``topics`` names the topic ids (version 13). Raises MalformedResponse.
     """
-    with _malformed():
-        return _decode_produce(version, response, topics)
-
-
-def _decode_produce(
-    version: int, response: memoryview, topics: Mapping[UUID, str]
-) -> tuple[int, dict[TopicPartition, Produced]]:
     position = 4 + 1  # correlation id, tags
     found: dict[TopicPartition, Produced] = {}
     count, position = read_unsigned_varint(response, position)
     for _ in range(count - 1):
-        if version >= 13:
-            topic = topics[UUID(bytes=bytes(response[position : position + 16]))]
-            position += 16
-        else:
-            topic, position = _read_compact_string(response, position)
+        topic, position = _read_topic(version, response, position, topics)
         partitions, position = read_unsigned_varint(response, position)
         for _ in range(partitions - 1):
             number, error, base, _append_time, _log_start = _produced_partition.unpack_from(response, position)
@@ -277,18 +267,6 @@ def _decode_produce(
     return int(_int32.unpack_from(response, position)[0]), found
 
 
-def unsigned_varint(value: int) -> bytes:
-    """An unsigned varint: seven bits a byte, the lowest first."""
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint and the position after it; IndexError where the buffer ends, ValueError past five bytes."""
     value = shift = 0
@@ -301,14 +279,6 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise ValueError("an unsigned varint of more than five bytes")
-
-
-@contextmanager
-def _malformed() -> Iterator[None]:
-    try:
-        yield
-    except (IndexError, ValueError, KeyError, struct.error) as error:
-        raise MalformedResponse(str(error) or repr(error)) from error
 
 
 def _after(buffer: memoryview, position: int, length: int) -> int:
@@ -331,6 +301,12 @@ def _compact_string(text: str) -> bytes:
 def _read_compact_string(buffer: memoryview, position: int) -> tuple[str, int]:
     text, position = _read_nullable_string(buffer, position)
     return text or "", position
+
+
+def _read_topic(version: int, buffer: memoryview, position: int, topics: Mapping[UUID, str]) -> tuple[str, int]:
+    if version < 13:
+        return _read_compact_string(buffer, position)
+    return topics[UUID(bytes=bytes(buffer[position : position + 16]))], position + 16
 
 
 def _read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None, int]:

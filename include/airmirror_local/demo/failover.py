@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 from rich.console import Console, RenderableType
 
 from airmirror.cli.plans import finding_lines
-from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, show, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
@@ -34,7 +33,7 @@ from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.moving import GroupsActive
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Ran
-from airmirror_local.demo.frame import Step, prove, start_clusters
+from airmirror_local.demo.frame import Step, prove, start_clusters, steps
 from airmirror_local.demo.shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror_local.stack import FLOW
 
@@ -179,7 +178,7 @@ def _lost(made: FailoverOutcome) -> Iterator[str]:
     """Yield what is known of what was not replicated, before east is back."""
     yield f"  {shown_outcome(made).headline}"
     for point in made.plan.partitions:
-        yield f"  {point.name}: nothing from offset {point.verified_end} on is known to be replicated"
+        yield f"  {point.key}: nothing from offset {point.verified_end} on is known to be replicated"
 
 
 def _rescue(console: Console, step: Step, pair: Pair) -> None:

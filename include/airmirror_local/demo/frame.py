@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
-from airmirror.cli.tables import line, show
+from airmirror.cli.tables import BAD, GOOD, line, show
 from airmirror.errors import AirmirrorError
 from airmirror.local import LOCAL
 from airmirror_local.brokers import Broker, start_broker
 
 Step = Callable[[str], AbstractContextManager[object]]
 Course = TypeVar("Course")
+
+
+def steps(console: Console) -> Callable[[str], AbstractContextManager[None]]:
+    """Show a step: on a terminal while it is done, then everywhere as a line, also of one that failed."""
+
+    @contextmanager
+    def step(name: str) -> Iterator[None]:
+        begun, mark = time.monotonic(), Text("✗", BAD)
+        try:
+            with console.status(name):
+                yield
+            mark = Text("✓", GOOD)
+        finally:
+            taken = timedelta(seconds=round(time.monotonic() - begun))
+            console.print(Text.assemble(mark, f" {name:<64} {taken}"), soft_wrap=True)
+
+    return step
 
 
 def prove(

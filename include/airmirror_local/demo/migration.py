@@ -12,7 +12,6 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console, RenderableType
 
-from airmirror.cli.steps import steps
 from airmirror.cli.tables import GOOD, Cell, line, show, table
 from airmirror.flows.prepare import caught_up, open_flow
 from airmirror.runbooks.draining import SourceNotQuiet
@@ -23,7 +22,7 @@ from airmirror.runbooks.migration.steps import take
 from airmirror.runbooks.migration.undo import undo_move
 from airmirror.runbooks.runbook import Progress
 from airmirror_local.demo.frame import Step as DemoStep
-from airmirror_local.demo.frame import prove, start_clusters
+from airmirror_local.demo.frame import prove, start_clusters, steps
 from airmirror_local.demo.shop import (
     GROUPS,
     POLL_SECONDS,

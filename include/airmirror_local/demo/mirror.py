@@ -10,11 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.filesize import decimal
 
 from airmirror.cli import show
-from airmirror.cli.steps import steps
-from airmirror.cli.tables import line
+from airmirror.cli.tables import Cell, line, table
 from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
@@ -22,6 +22,7 @@ from airmirror.local import LOCAL
 from airmirror.windows.following import Followed, followed
 from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
+from airmirror_local.demo.frame import steps
 from airmirror_local.demo.report import Reported, report_demo
 from airmirror_local.processes import ProcessFailed
 from airmirror_local.records import keep_producing
@@ -46,7 +47,7 @@ def run_demo(console: Console, seconds: int) -> int:
         return 1
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    print_all(console, show.window(_together(results)), show.runs(results))
+    print_all(console, show.window(_together(results)), runs(results))
     for text in failed:
         console.print(text, highlight=False)
     equal = sum(row.records for row in compared)
@@ -63,6 +64,23 @@ def run_demo(console: Console, seconds: int) -> int:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     print_all(console, *(line("not proven", doubt) for doubt in doubts))
     return 0 if not doubts and not failed else 1
+
+
+def runs(results: Sequence[WindowResult]) -> RenderableType:
+    """One row a window, by the name of the run that it belongs to."""
+    numbers = ("partitions", "records", "bytes", "seconds")
+    rows: list[list[Cell]] = [
+        [
+            result.window,
+            len(result.rows),
+            result.copied,
+            decimal(result.bytes),
+            result.seconds,
+            show.verified(result.is_verified, result.is_read_back),
+        ]
+        for result in results
+    ]
+    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
 
 
 def _doubts(

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
 from airmirror.cli.report import checked
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
@@ -14,7 +17,7 @@ from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.local import LOCAL
 from airmirror.report.files import write_evidence
-from airmirror.report.signing import new_signer
+from airmirror.report.signing import Signer
 
 DIRECTORY = LOCAL / "demo-report"  # emptied by the next demo
 
@@ -39,9 +42,9 @@ def report_demo(opened: Opened, directory: Path = DIRECTORY) -> Reported:
     """Write the report of everything that the flow has done into a directory, and check it as anybody can."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    made, key, public = report_flow(opened, Span()), new_signer(), _short(directory / "public.pem")
-    html, json, *_ = map(_short, write_evidence(made, directory / "report", key))
-    public.write_bytes(key.public_pem)
+    made, key, public = report_flow(opened, Span()), Ed25519PrivateKey.generate(), _short(directory / "public.pem")
+    html, json, *_ = map(_short, write_evidence(made, directory / "report", Signer(key)))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     said, is_sound = checked(json, public)
     doubts = [] if is_sound else [f"the report's check: {line}" for line in said]
     if not made.is_good:

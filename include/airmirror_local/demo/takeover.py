@@ -12,7 +12,6 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from airmirror.cli.plans import show_document
-from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
@@ -33,7 +32,7 @@ from airmirror.runbooks.takeover.shown import shown_plan
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.windows.window import WindowOrder
 from airmirror_local.brokers import Broker
-from airmirror_local.demo.frame import Step, prove, start_clusters
+from airmirror_local.demo.frame import Step, prove, start_clusters, steps
 from airmirror_local.mirrormaker import start_mirrormaker
 from airmirror_local.processes import Process, ProcessFailed
 from airmirror_local.records import TABLES, create_topics, keep_producing, load

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from airmirror.cli import running
-from airmirror.cli.steps import steps
+from airmirror_local.demo.frame import steps
 from airmirror_local.processes import Process, attach
 from airmirror_local.stack import DAG_ID, FLOW, Stack, start_stack
 

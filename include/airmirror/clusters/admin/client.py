@@ -57,7 +57,7 @@ class ClusterUnreachable(AirmirrorError, transient=True):
         )
 
 
-class HostNotResolved(ClusterUnreachable, transient=False):
+class HostNotResolved(ClusterUnreachable, transient=False, bad_input=True):
     """No address belongs to the name of any broker in bootstrap.servers."""
 
 

@@ -14,8 +14,9 @@ from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
 from confluent_kafka.admin import NewTopic as KafkaNewTopic
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from airmirror.clusters.admin.client import Admin
+from airmirror.clusters.admin.client import Admin, connect, existing
 from airmirror.clusters.admin.description import NewPartitions, NewTopic
+from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
 REQUEST_RECORDS = 2_000
@@ -61,6 +62,16 @@ def create_topics(admin: Admin, topics: Sequence[NewTopic], timeout: float = 60.
         return admin.client.create_topics(new, operation_timeout=timeout, request_timeout=timeout)
 
     return _ask(admin, topics, request, timeout, KafkaError.TOPIC_ALREADY_EXISTS)
+
+
+def ensure_topic(
+    cluster: Cluster, topic: str, replicas: int, configs: Mapping[str, str], timeout: float = 30.0
+) -> None:
+    """Make a topic of one partition where it is missing, as MirrorMaker 2 does. Raises TopicCreationRefused."""
+    admin = connect(cluster)
+    if topic not in existing(admin, [topic], timeout):
+        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, configs)], timeout).refused:
+            raise refused
 
 
 def create_partitions(admin: Admin, topics: Sequence[NewPartitions], timeout: float = 60.0) -> Created:

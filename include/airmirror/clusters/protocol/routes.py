@@ -25,7 +25,7 @@ UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
 
 
-class BootstrapNotResolved(BrokerUnreachable, transient=False):
+class BootstrapNotResolved(BrokerUnreachable, transient=False, bad_input=True):
     """No address belongs to the name of any broker in bootstrap.servers."""
 
     def __str__(self) -> str:

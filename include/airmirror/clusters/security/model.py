@@ -10,7 +10,7 @@ PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHB
 MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
-class UnsupportedClientSetting(AirmirrorError):
+class UnsupportedClientSetting(AirmirrorError, bad_input=True):
     """A client setting that can't be used. The message never holds its value."""
 
     alias: str

@@ -58,7 +58,7 @@ class PositionFile:
     left_out: tuple[str, ...] = ()
 
 
-class BadPositions(AirmirrorError):
+class BadPositions(AirmirrorError, bad_input=True):
     """A file that does not hold positions in any format that is known, or that holds nonsense."""
 
     path: str

@@ -11,7 +11,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.offsets.files.model import Answers, PositionFile
 
 
-class PositionsNotWritten(AirmirrorError):
+class PositionsNotWritten(AirmirrorError, bad_input=True):
     """A file of positions could not be written; nothing is there."""
 
     path: str

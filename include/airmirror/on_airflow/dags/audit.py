@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -13,7 +12,7 @@ from airflow.sdk import DAG, Param, TriggerRule
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
-from airmirror.on_airflow.dags.common import AT_ONCE, ReportLink, id_of, new_dag, tags
+from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
 from airmirror.on_airflow.dags.forms import form, interval_fields, interval_ms
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow, window_id
@@ -81,11 +80,8 @@ class ReplicateRange(ReplicateWindow):
         )
 
 
-class CompareRange(FlowOperator):
+class CompareRange(Reports, FlowOperator):
     """Both clusters' records of the run's interval or offsets, compared; a report."""
-
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.audit import compare_ranges
@@ -100,22 +96,19 @@ class CompareRange(FlowOperator):
             places(self.flow, context),
             run_id,
             strict=strict,
-            show=partial(setattr, self, "page"),
+            show=self.show,
         )
 
 
-class WriteReport(FlowOperator):
+class WriteReport(Reports, FlowOperator):
     """A flow's report, of what was committed within the form's time."""
-
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.flows.report_rows import Span
         from airmirror.on_airflow.tasks.report import report
 
         span = Span(*interval_ms(context))
-        report(deployment(), self.flow, span, window_id(context), show=partial(setattr, self, "page"))
+        report(deployment(), self.flow, span, window_id(context), show=self.show)
 
 
 def _is_strict(context: Context) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -80,6 +81,17 @@ class ReportLink(DataDocsLink):
     """To an audit's report, passed or not."""
 
     name, key = "Report", REPORT
+
+
+class Reports:
+    """The mixin of tasks that write a page: the button *Report* leads to it."""
+
+    operator_extra_links: Collection[BaseOperatorLink] = (ReportLink(),)
+    page = ""
+
+    def show(self, page: str) -> None:
+        """Let the button lead to this page."""
+        self.page = page
 
 
 def link_to(page: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.dags.common import ReportLink, new_dag
+from airmirror.on_airflow.dags.common import Reports, new_dag
 from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, topics_field
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
@@ -28,12 +27,10 @@ The keys `compare.{name}.…` of the configuration say what is compared; *Trigge
 """
 
 
-class CompareClusters(BaseOperator):
+class CompareClusters(Reports, BaseOperator):
     """One comparison, and its report."""
 
     ui_color = "#e8f1fa"
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def __init__(self, *, comparison: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
@@ -45,7 +42,7 @@ class CompareClusters(BaseOperator):
         given = context["params"]
         narrowed = ComparisonChoice(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
         try:
-            compare(deployment(), self.comparison, narrowed, window_id(context), show=partial(setattr, self, "page"))
+            compare(deployment(), self.comparison, narrowed, window_id(context), show=self.show)
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
 

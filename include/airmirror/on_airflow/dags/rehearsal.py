@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
-from airmirror.on_airflow.dags.common import AT_ONCE, ReportLink, id_of, new_dag, tags
+from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.runbooks import AnyRunbook
@@ -42,11 +41,8 @@ say when each of them runs.
 """
 
 
-class Rehearse(FlowOperator):
+class Rehearse(Reports, FlowOperator):
     """A runbook rehearsed, as an order wants it; its report."""
-
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, order: Order, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -56,7 +52,7 @@ class Rehearse(FlowOperator):
         from airmirror.on_airflow.tasks.runbooks import Asked, rehearse
 
         asked = Asked(deployment(), self.flow, self.runbook, self.order)
-        rehearse(asked, window_id(context), partial(setattr, self, "page"))
+        rehearse(asked, window_id(context), self.show)
 
 
 class ChooseRehearsals(Choose):

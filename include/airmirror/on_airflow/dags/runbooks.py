@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import fields
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, TriggerRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import ReportLink
+from airmirror.on_airflow.dags.common import Reports
 from airmirror.on_airflow.dags.operators import skip, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
 from airmirror.on_airflow.deployment import deployment
@@ -31,11 +30,8 @@ LONGEST = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1)
 VERBS: tuple[Verb, ...] = ("plan", "run", "undo")
 
 
-class ShowPlan(RunbookOperator):
+class ShowPlan(Reports, RunbookOperator):
     """What the runbook would do, as a page: of a run for its plan, or of a dry run."""
-
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -44,9 +40,9 @@ class ShowPlan(RunbookOperator):
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.runbooks import Asked, plan
 
-        given, show = context["params"], partial(setattr, self, "page")
+        given = context["params"]
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
-        plan(asked, given["verb"], given["steps"] or (), window_id(context), show)
+        plan(asked, given["verb"], given["steps"] or (), window_id(context), self.show)
 
 
 class AskBeforeStep(AsksPeople):
@@ -82,12 +78,9 @@ class AskBeforeStep(AsksPeople):
         skip(self.get_flat_relative_ids(upstream=False))
 
 
-class TakeStep(ApprovedStep):
+class TakeStep(Reports, ApprovedStep):
     """The step that its task is called after. ``asked``: the task whose question is to be answered first, if any; the last step
     writes the report."""
-
-    operator_extra_links = (ReportLink(),)
-    page = ""
 
     def __init__(self, *, runbook: AnyRunbook, asked: str, yes: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -105,7 +98,7 @@ class TakeStep(ApprovedStep):
             by, begun = str(context["dag_run"].triggering_user_name or "a user of Airflow"), time.time()
         asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
         named = tuple(context["params"]["steps"] or ())
-        take(asked, self.step, named, begun, window_id(context), partial(setattr, self, "page"))
+        take(asked, self.step, named, begun, window_id(context), self.show)
 
 
 class UndoRunbook(ApprovedStep):
@@ -183,7 +176,7 @@ def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str
 
 
 def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
-    """What the form asks for."""
+    """The fields of the form."""
     verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
     return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
 
@@ -209,7 +202,7 @@ def _field(option: OrderOption, flow: Flow) -> Param:
 
 
 def told(runbook: AnyRunbook) -> str:
-    """What a runbook does, as Markdown."""
+    """A runbook's summary and steps, as Markdown."""
     lines = [runbook.summary, ""]
     for step in runbook.steps:
         lines.append(f"- `{step.name}`{', after a question' if step.asks else ''}: {step.does}")

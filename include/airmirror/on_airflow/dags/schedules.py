@@ -18,7 +18,7 @@ from airmirror.config.schedules import CONTINUOUS, cron_line, interval_seconds, 
 from airmirror.errors import AirmirrorError
 
 
-class BadSchedule(AirmirrorError):
+class BadSchedule(AirmirrorError, bad_input=True):
     """A schedule that is neither an interval nor a cron line."""
 
     flow: str

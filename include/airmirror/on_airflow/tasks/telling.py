@@ -100,7 +100,7 @@ def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-class NotMirrored(AirmirrorError):
+class NotMirrored(AirmirrorError, bad_input=True):
     """Topics that a run was to be narrowed down to and that the flow does not mirror."""
 
     flow: str

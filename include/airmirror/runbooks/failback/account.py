@@ -17,7 +17,7 @@ from airmirror.config import Flow
 from airmirror.evidence.logs import Log
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.runbooks.failback.differing import accepted, freezes
 from airmirror.runbooks.failback.divergence import Offsets, Span
 from airmirror.runbooks.failback.pair import LEASES
@@ -27,15 +27,12 @@ from airmirror.wire.moves import Rescue, rescues_of
 
 
 @dataclass(frozen=True)
-class Returned:
+class Returned(CopyFacts):
     """A partition that returned: ``records`` of its remote topic. ``behind``: records of the source that stay there alone.
 
     ``resumes_at``: the source offset at which the flow that was failed over resumes.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     records: int
     behind: int
     resumes_at: int
@@ -80,7 +77,7 @@ def _accounts(ledger: FlowLedger) -> dict[TopicPartition, list[MappingRecord]]:
         for window in sorted({each for *_, each in windows if each.startswith(LEASES)}):
             for record in ledger.of_window(window, frozen):
                 if (record.topic, record.partition, window) in windows:
-                    found[TopicPartition(record.topic, record.partition)].append(record)
+                    found[record.key].append(record)
     return {key: sorted(records, key=lambda each: each.source_start) for key, records in found.items()}
 
 
@@ -89,13 +86,7 @@ def _alone(source: Routes, flow: Flow, records: Sequence[MappingRecord], without
     first, last, others = records[0], records[-1], [Offsets.of(spans) for spans in without]
     source.refresh([first.topic])
     committed = flow.isolation_level == "read_committed"
-    log = Log(
-        source,
-        TopicPartition(first.topic, first.partition),
-        first.source_start,
-        last.source_end,
-        is_committed=committed,
-    )
+    log = Log(source, first.key, first.source_start, last.source_end, is_committed=committed)
     return sum(int((~np.any([each.has(part.offsets) for each in others], axis=0)).sum()) for part in log.records())
 
 

@@ -18,7 +18,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.evidence.logs import Log
 from airmirror.ledger.state import State
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.windows import resetting
 from airmirror.windows.mirror import Mirror, caught_up_reverse, reverse_ledger
 from airmirror.windows.resets import Choice, Facts, borne_out
@@ -43,7 +43,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Divergence:
+class Divergence(CopyFacts):
     """One partition. Offsets are of the next record.
 
     ``replicated_end``: up to here the source's records were replicated; ``kept_end``: of these the source still has the log that
@@ -55,9 +55,6 @@ class Divergence:
     nothing of the partition yet, and nobody has written to its remote partition; they are not among ``never``.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     source_topic_id: str
     replicated_end: int
     kept_end: int
@@ -70,10 +67,6 @@ class Divergence:
     unverified: int
     problem: str
     waits: Written = Written()
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
     @property
     def lost(self) -> int:
@@ -159,7 +152,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
     log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
     alone = written(log.records(), _returned(mirror, facts))
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
-    remote = TopicPartition(facts.remote_topic, facts.partition)
+    remote = facts.remote
     has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
     since = _since(mirror.target, remote, begun) if has_remote else Written()
     rescued = sum(each.records for each in rescues_of(rescues, *key, topic_id))
@@ -236,6 +229,5 @@ def _has(target: Routes, remote: TopicPartition) -> bool:
 def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for record in mirror.index.unverified():
-        key = TopicPartition(record.topic, record.partition)
-        found[key] = found.get(key, 0) + record.source_end - record.source_start
+        found[record.key] = found.get(record.key, 0) + record.source_end - record.source_start
     return found

@@ -109,8 +109,8 @@ def failback_plan(opened: Opened) -> FailbackPlan:
 
 def _findings(flow: str, freeze: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
     rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow)
-    never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
-    waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
+    never = [f"{each.key} ({each.never.records:,})" for each in rows if each.never.records]
+    waits = [f"{each.key} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
     return [
         Finding("ok", FROZEN, f"by {freeze.by}: {freeze.reason}")
@@ -121,11 +121,11 @@ def _findings(flow: str, freeze: Ownership | None, rows: Sequence[Divergence]) -
             "it is not frozen: its next window copies the rest, where no application has written to the remote topic",
             command("flow", "freeze", "--reason", "…", "--yes", flow=flow),
         ),
-        _judged("the source's logs are those that were copied", [f"{r.name}: {r.problem}" for r in rows if r.problem]),
+        _judged("the source's logs are those that were copied", [f"{r.key}: {r.problem}" for r in rows if r.problem]),
         _judged(
             "all of the source can be read",
             [
-                f"{each.name} has an open transaction from offset {each.open_from} on"
+                f"{each.key} has an open transaction from offset {each.open_from} on"
                 for each in rows
                 if each.open_from >= 0
             ],
@@ -136,7 +136,7 @@ def _findings(flow: str, freeze: Ownership | None, rows: Sequence[Divergence]) -
         _judged("no application has written on the target since", since),
         _judged(
             "all that was replicated is verified",
-            [f"{each.name} ({each.unverified:,} offsets)" for each in rows if each.unverified],
+            [f"{each.key} ({each.unverified:,} offsets)" for each in rows if each.unverified],
             command("verify", flow=flow),
         ),
     ]

@@ -143,7 +143,7 @@ def rescue(
         _ensure_topics(granted, chosen, source)
         granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.mappings})
         for each in chosen:
-            tell(f"rescuing {each.row.never.records:,} records of {each.row.name}")
+            tell(f"rescuing {each.row.never.records:,} records of {each.row.key}")
             _rescue(each, order, source, granted, number)
     return chosen, failback_plan(opened)
 
@@ -152,7 +152,7 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
     """The same as a step; each partition is told, and what is left: how many records."""
     chosen, after = rescue(pair.forward, order, progress.phase)
     for each in chosen:
-        progress.line(f"{each.row.name}: {counted(each.row.never.records, 'record')} copied to {each.into}")
+        progress.line(f"{each.row.key}: {counted(each.row.never.records, 'record')} copied to {each.into}")
     progress.line(after.headline if after.never else "nothing is left to rescue")
     return after.never
 
@@ -160,7 +160,7 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
 def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, granted: GrantedLease, number: int) -> None:
     """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
-    key = TopicPartition(row.topic, row.partition)
+    key = row.key
     begin = row.start
     limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
     most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)

@@ -198,7 +198,7 @@ def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: Fa
     missing = ahead.source.refresh_existing(names.values())
     brought = {topic: remote for remote, topic in names.items() if topic not in missing}
     rows = divergences(ahead, brought) if brought else []
-    never = [f"{each.name}: {each.never.records:,} records" for each in rows if each.never.records]
+    never = [f"{each.key}: {each.never.records:,} records" for each in rows if each.never.records]
     if never and not order.leave:
         raise LeftOnSource(ahead.flow.name, tuple(never))
     originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}

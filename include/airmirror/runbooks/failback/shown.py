@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Row, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.divergence import Divergence, Written
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -40,16 +41,11 @@ def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
     progress.phase("reading both clusters")
     begins, differ = look(pair, order)
     found = planned(pair.forward, order, progress)
-    returns = [
-        {
-            "topic": each.key.topic,
-            "partition": each.key.partition,
-            "from_offset": each.end,
-            "returns_to": each.facts.remote_topic,
-            "after_offset": each.target_end - 1,
-        }
-        for each in begins
-    ]
+    returns = rows_of(
+        begins,
+        "topic=key.topic partition=key.partition from_offset=end returns_to=facts.remote_topic after_offset",
+        after_offset=lambda each: each.target_end - 1,
+    )
     runs = [
         {"topic": each.facts.topic, "partition": each.facts.partition} | asdict(run)
         for each in differ
@@ -73,16 +69,11 @@ def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Docum
     """The document of what a rescue would copy."""
     progress.phase("reading both clusters")
     plan = failback_plan(pair.forward)
-    rows = [
-        {
-            "topic": each.row.topic,
-            "partition": each.row.partition,
-            "records": each.row.never.records,
-            "offsets": runs_told(each.row.never),
-            "would_be_copied_to": each.into,
-        }
-        for each in to_rescue(plan, order)
-    ]
+    rows = rows_of(
+        to_rescue(plan, order),
+        "topic=row.topic partition=row.partition records=row.never.records offsets would_be_copied_to=into",
+        offsets=lambda each: runs_told(each.row.never),
+    )
     brief = ("topic", "partition", "records", "offsets", "would_be_copied_to")
     found, section = (
         shown_plan(plan),
@@ -127,23 +118,10 @@ def shown_plan(plan: FailbackPlan) -> Document:
 
 def shown_outcome(done: FailbackOutcome) -> Document:
     """The document of a failback that was carried out: what was done, and then the plan as things are now."""
-    came = [
-        {
-            "topic": each.topic,
-            "partition": each.partition,
-            "from": each.remote_topic,
-            "records": each.records,
-            "left_on_the_source": each.behind,
-            "resumes_at": each.resumes_at,
-        }
-        for each in done.returned
-    ]
+    came = rows_of(done.returned, "topic partition from=remote_topic records left_on_the_source=behind resumes_at")
     moves = [asdict(each) | {"before": None if each.before < 0 else each.before} for each in done.moves]
     left = [dict(zip(("group", "topic", "partition", "why"), each, strict=True)) for each in done.left]
-    accepted = [
-        {"topic": e.topic, "partition": e.partition, "by": e.by, "reason": e.reason, "what": e.problem}
-        for e in done.accepted
-    ]
+    accepted = rows_of(done.accepted, "topic partition by reason what=problem")
     sections = [
         Section("returned", came, "Returned", brief=tuple(came[0]) if came else ("topic",), empty="nothing since"),
         Section("moves", moves, "Positions of groups", "None: the group had no position before."),
@@ -209,24 +187,13 @@ def _numbers(plan: FailbackPlan) -> dict[str, int]:
 
 def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
     """The sections of a plan; ``brief``: a terminal shows them too."""
-    partitions = [
-        {
-            "topic": each.topic,
-            "partition": each.partition,
-            "replicated": each.replicated_end,
-            "source_has": None if each.kept_end < 0 else each.kept_end,
-            "not_replicated": each.never.records,
-            "rescued": each.rescued,
-            "since": each.since.records,
-            "remote_topic": each.remote_topic,
-            "lost": each.lost,
-            "unverified": each.unverified,
-            "open_from": None if each.open_from < 0 else each.open_from,
-            "is_equal": each.is_equal,
-            "what_happened": each.problem,
-        }
-        for each in plan.partitions
-    ]
+    partitions = rows_of(
+        plan.partitions,
+        "topic partition replicated=replicated_end source_has not_replicated=never.records rescued since=since.records "
+        "remote_topic lost unverified open_from is_equal what_happened=problem",
+        source_has=lambda each: None if each.kept_end < 0 else each.kept_end,
+        open_from=lambda each: None if each.open_from < 0 else each.open_from,
+    )
     columns = ("topic", "partition", "replicated", "source_has", "not_replicated", "rescued", "since")
     freeze = [] if plan.freeze is None else [asdict(plan.freeze)]
     return [

@@ -16,6 +16,7 @@ from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.state import State
+from airmirror.partitions import PartitionFacts
 from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
@@ -26,11 +27,9 @@ from airmirror.wire.mappings import MappingRecord, Verified
 
 
 @dataclass(frozen=True)
-class NotJudged:
+class NotJudged(PartitionFacts):
     """Committed source offsets ``first`` to ``last`` of a partition that are not proven on the target, and why."""
 
-    topic: str
-    partition: int
     first: int
     last: int
     reason: str

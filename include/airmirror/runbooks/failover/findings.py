@@ -69,7 +69,7 @@ def _replicated(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
     what = "everything is replicated"
-    unknown = [point.name for point in partitions if point.missing is None]
+    unknown = [str(point.key) for point in partitions if point.missing is None]
     behind = [point for point in partitions if point.missing]
     if unknown:
         said = f"the end on the source is not known: {named(unknown)}"
@@ -78,7 +78,7 @@ def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_erro
         said = "all that was last seen is verified" if source_error else "all that the source has is verified"
         return Finding("ok", what, said)
     total = sum(point.missing or 0 for point in behind)
-    names = [f"{point.name} ({point.missing:,})" for point in behind]
+    names = [f"{point.key} ({point.missing:,})" for point in behind]
     return Finding(
         "warn",
         what,
@@ -89,7 +89,7 @@ def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_erro
 
 def _verified(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     what = "all that is on the target is verified"
-    found = [f"{point.name} ({point.unverified:,})" for point in partitions if point.unverified]
+    found = [f"{point.key} ({point.unverified:,})" for point in partitions if point.unverified]
     if not found:
         return Finding("ok", what, "it is")
     return Finding("warn", what, f"committed, not verified: {named(found)}", command("verify", flow=flow))
@@ -97,7 +97,7 @@ def _verified(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     what = "nothing is held"
-    found = [point.name for point in partitions if point.held]
+    found = [str(point.key) for point in partitions if point.held]
     if not found:
         return Finding("ok", what, "nothing is")
     return Finding(
@@ -107,8 +107,8 @@ def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     what = "the target still has what was verified"
-    lost = [f"{point.name} ({point.lost_on_target:,})" for point in partitions if point.lost_on_target > 0]
-    unread = [point.name for point in partitions if point.lost_on_target < 0]
+    lost = [f"{point.key} ({point.lost_on_target:,})" for point in partitions if point.lost_on_target > 0]
+    unread = [str(point.key) for point in partitions if point.lost_on_target < 0]
     if lost:
         return Finding(
             "stop", what, f"its log is shorter than what was verified: {named(lost)}", command("verify", flow=flow)

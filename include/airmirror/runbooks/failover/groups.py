@@ -12,13 +12,13 @@ from airmirror.naming import TopicFilter
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_without_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror
 
 
 @dataclass(frozen=True)
-class GroupPoint:
+class GroupPoint(GroupPartition, OfCopy):
     """A group in one partition. Positions are the next offsets to read; ``seen_ms``: when ``position`` was read.
 
     ``translation`` is where it resumes in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),
@@ -27,9 +27,6 @@ class GroupPoint:
     read on the target what has the topic's name on the source, and is not the flow's copy.
     """
 
-    group: str
-    topic: str
-    partition: int
     position: int
     seen_ms: int
     remote_topic: str
@@ -45,6 +42,11 @@ class GroupPoint:
     def is_active(self) -> bool:
         """Return whether it has members on the target, so that its offsets can't be written from outside."""
         return bool(self.state) and not Group(self.group, self.state).is_idle
+
+    @property
+    def result(self) -> str:
+        """The quality of the translation, or the reason why there is none."""
+        return self.reason or ("exact" if self.exact else "estimated")
 
 
 def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
@@ -104,9 +106,8 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
     kinds: dict[str, str] = {}
     _, lags = journal.index.last_seen()
     for lag in lags:
-        key = TopicPartition(lag.topic, lag.partition)
-        committed.setdefault(lag.group, {})[key] = Committed(lag.position)
-        seen[lag.group, key] = lag.time_ms
+        committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
+        seen[lag.group, lag.key] = lag.time_ms
         kinds[lag.group] = lag.kind or ""
     for group, key, told, time_ms in _checkpoints(journal):
         if time_ms > seen.get((group, key), -2):

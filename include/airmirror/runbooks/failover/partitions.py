@@ -9,12 +9,12 @@ from airmirror.ledger import PartitionMetrics
 from airmirror.ledger.recovery import complete_ms
 from airmirror.ledger.state import State
 from airmirror.offsets.replicated import Extent
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
-class PartitionPoint:
+class PartitionPoint(CopyFacts):
     """One partition. Offsets are the source's, and each is the next one: after what is verified, committed, there at all.
 
     ``source_end`` is None where nobody knows it; it was read at ``seen_ms`` (epoch milliseconds). ``complete_ms``: up to this
@@ -22,9 +22,6 @@ class PartitionPoint:
     not have any more; -1: it can't be read.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     verified_end: int
     committed_end: int
     source_end: int | None
@@ -32,10 +29,6 @@ class PartitionPoint:
     complete_ms: int | None
     held: str
     lost_on_target: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
     @property
     def unverified(self) -> int:
@@ -66,7 +59,7 @@ def points(
     """
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:
-        first_unverified.setdefault(TopicPartition(record.topic, record.partition), record.source_start)
+        first_unverified.setdefault(record.key, record.source_start)
     keys = {TopicPartition(*key) for key in state.known} | _never_replicated(state, shown, live, new)
     found = []
     for key in sorted(keys):

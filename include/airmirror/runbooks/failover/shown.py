@@ -8,12 +8,14 @@ from dataclasses import asdict
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
-from airmirror.runbooks.failover.partitions import PartitionPoint
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.runbooks.shown import differences
+
+POSITION = "group topic partition position resumes_at=translation read_again=again result"  # of a GroupPoint
 
 
 def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
@@ -47,17 +49,11 @@ def shown_plan(plan: FailoverPlan) -> Document:
 def shown_outcome(done: FailoverOutcome) -> Document:
     """The document of a failover that was carried out: what was done, and then the plan as things are now."""
     unknown = "Its end is as it was last seen: what came later is not known." if done.plan.source_error else ""
-    missing = [_missing(point) for point in done.plan.partitions if point.missing != 0]
-    left = [
-        {
-            "group": row.group,
-            "topic": row.topic,
-            "partition": row.partition,
-            "position": row.position,
-            "why": row.reason,
-        }
-        for row in done.left
-    ]
+    missing = rows_of(
+        (point for point in done.plan.partitions if point.missing != 0),
+        "topic partition from_offset=verified_end source_end seen_ms committed_end",
+    )
+    left = rows_of(done.left, "group topic partition position why=reason")
     unproven = [asdict(each) for each in done.not_judged]
     sections = [
         Section(
@@ -131,51 +127,15 @@ def _not_known(plan: FailoverPlan) -> list[str]:
     ]
 
 
-def _missing(point: PartitionPoint) -> dict[str, object]:
-    return {
-        "topic": point.topic,
-        "partition": point.partition,
-        "from_offset": point.verified_end,
-        "source_end": point.source_end,
-        "seen_ms": point.seen_ms,
-        "committed_end": point.committed_end,
-    }
-
-
 def _sections(plan: FailoverPlan, servers: Sequence[str] = ()) -> list[Section]:
     names = [{"on_the_source": topic, "on_the_target": remote} for topic, remote in sorted(plan.names.items())]
-    partitions = [
-        {
-            "topic": each.topic,
-            "partition": each.partition,
-            "remote_topic": each.remote_topic,
-            "verified": each.verified_end,
-            "committed": each.committed_end,
-            "source_end": each.source_end,
-            "not_verified": each.missing,
-            "complete_to_ms": each.complete_ms if each.verified_end else None,
-            "seen_ms": each.seen_ms,
-            "held": each.held,
-            "lost_on_target": each.lost_on_target,
-        }
-        for each in plan.partitions
-    ]
-    groups = [
-        {
-            "group": each.group,
-            "topic": each.topic,
-            "partition": each.partition,
-            "position": each.position,
-            "resumes_at": each.translation,
-            "read_again": each.again,
-            "result": each.reason or ("exact" if each.exact else "estimated"),
-            "seen_ms": each.seen_ms,
-            "remote_topic": each.remote_topic,
-            "on_target": each.on_target,
-            "state": each.state,
-        }
-        for each in plan.groups
-    ]
+    partitions = rows_of(
+        plan.partitions,
+        "topic partition remote_topic verified=verified_end committed=committed_end source_end not_verified=missing "
+        "complete_to_ms seen_ms held lost_on_target",
+        complete_to_ms=lambda each: each.complete_ms if each.verified_end else None,
+    )
+    groups = rows_of(plan.groups, f"{POSITION} seen_ms remote_topic on_target state")
     kinds = [{"kind": kind, "group": name} for kind, names in sorted(plan.kinds.items()) for name in names]
     start = f"Start applications with bootstrap.servers = {','.join(servers)} and" if servers else "Names"
     return [

@@ -64,10 +64,10 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
         key = TopicPartition(topics.get(each.move.topic, ""), each.move.partition)
         stands = _to_carry(each, has_position=key in here.get(each.move.group, {}))
         if stands is not None and key.topic:
-            wanted.setdefault(each.move.group, {})[_remote(each.move)] = stands
+            wanted.setdefault(each.move.group, {})[each.move.key] = stands
         elif stands is not None:
             wrong.append(f"{each.name} at {stands.offset}: {NOT_MOVING}")
-    new = {(each.move.group, _remote(each.move)) for each in groups if each.move.after < 0}
+    new = {(each.move.group, each.move.key) for each in groups if each.move.after < 0}
     found = positions_on_source(mirror, wanted, move.names) if wanted else []
     rows = [row for row in found if (row.group, row.key) not in new or not _is_past(row, here)]
     wrong += not_exact(rows) + [
@@ -78,7 +78,7 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
 
 def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[PutBack]) -> list[PutBack]:
     """Return positions of groups on the target where they had no position, here or there, when they were cut over."""
-    places = {(each.move.group, _remote(each.move)) for each in known}
+    places = {(each.move.group, each.move.key) for each in known}
     there, topics = list_groups(mirror.target), set(move.names.values())
     names = there.keys() & {*move.groups, *(each.move.group for each in known)}
     found = []
@@ -97,10 +97,6 @@ def _to_carry(each: PutBack, *, has_position: bool) -> Committed | None:
     if each.move.after < 0 or has_position:
         return None
     return Committed(each.move.after, each.metadata if each.now == each.move.after else "")  # the source's has expired
-
-
-def _remote(move: GroupMove) -> TopicPartition:
-    return TopicPartition(move.topic, move.partition)
 
 
 def _is_past(row: GroupPosition, here: OnTarget) -> bool:

@@ -18,7 +18,7 @@ from airmirror.windows.mirror import Mirror
 PURPOSE = "migration"  # a part of client ids
 
 
-class NoSuchMove(AirmirrorError):
+class NoSuchMove(AirmirrorError, bad_input=True):
     """A move group that the configuration does not name."""
 
     flow: str

@@ -142,7 +142,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
                 return found
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, all_too=True)
-        wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
+        wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
         raise GroupsNotMoved(opened.flow.name, tuple(wrong), move.name)
@@ -255,11 +255,7 @@ def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Gr
     same = _of_one_place(mirror, rows, known)
     left = [row for row in rows if not _is_cut_over(row, known, at, same)]
     exact = [row for row in left if isinstance(row.found, Translated)]
-    refused = [
-        f"{each.group} in {each.topic}-{each.partition}: {each.reason}"
-        for each in plan(exact, there, at)
-        if each.reason
-    ]
+    refused = [f"{each.group} in {each.key}: {each.reason}" for each in plan(exact, there, at) if each.reason]
     reasons = (*not_exact([row for row in rows if not _is_early(row)]), *refused)
     return GroupChecks(rows, left, reasons, tuple(not_exact([row for row in rows if _is_early(row)])))
 

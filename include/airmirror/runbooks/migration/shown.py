@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from airmirror.errors import counted, named
 from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.rows import row_of, rows_of
 from airmirror.runbooks.failback.pair import Pair
-from airmirror.runbooks.failover.groups import GroupPoint
+from airmirror.runbooks.failover.shown import POSITION
 from airmirror.runbooks.migration.chosen import chosen_move
 from airmirror.runbooks.migration.inventory import Inventory
 from airmirror.runbooks.migration.order import MoveOrder
@@ -41,27 +42,13 @@ def ended(pair: Pair, order: MoveOrder, ran: Ran) -> Document:
 
 def shown_state(found: MoveState, *, with_access: bool = True, with_writers: bool = True) -> Document:
     """The document of how far a move group is; not good where its groups can't be cut over, or it can't be finished."""
-    groups: list[Row] = [
-        {
-            "group": each.group,
-            "positions": each.positions,
-            "to_cut_over": each.left,
-            "read_again": each.again,
-            "members_on_the_source": named(each.members, between="; ") or "none",
-            "on_the_target": str(each.there).removeprefix(f"{each.group}: "),
-        }
-        for each in found.groups
-    ]
-    partitions: list[Row] = [
-        {
-            "topic": each.topic,
-            "partition": each.partition,
-            "remote_topic": each.remote_topic,
-            "verified": each.verified,
-            "source_end": each.end,
-        }
-        for each in found.partitions
-    ]
+    groups = rows_of(
+        found.groups,
+        "group positions to_cut_over=left read_again=again members_on_the_source on_the_target",
+        members_on_the_source=lambda each: named(each.members, between="; ") or "none",
+        on_the_target=lambda each: str(each.there).removeprefix(f"{each.group}: "),
+    )
+    partitions = rows_of(found.partitions, "topic partition remote_topic verified source_end=end")
     unfinished = found.unfinished if found.is_frozen else ()
     findings = [
         *(Finding("stop", "groups can be cut over", each) for each in found.reasons),
@@ -121,7 +108,7 @@ def shown_plan(plan: MigrationPlan) -> Document:
                 empty="nothing moves",
             ),
             Section("names", names, "Names", "The names that clients use on each side."),
-            Section("positions", [_position(each) for each in plan.groups], "Positions of groups"),
+            Section("positions", rows_of(plan.groups, POSITION), "Positions of groups"),
             *_cluster("source", plan.source),
             *_cluster("target", plan.target),
         ],
@@ -136,68 +123,41 @@ def headline(plan: MigrationPlan) -> str:
     return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
 
 
-def _position(point: GroupPoint) -> Row:
-    return {
-        "group": point.group,
-        "topic": point.topic,
-        "partition": point.partition,
-        "position": point.position,
-        "resumes_at": point.translation,
-        "read_again": point.again,
-        "result": point.reason or ("exact" if point.exact else "estimated"),
-    }
-
-
 def _cluster(side: str, found: Inventory) -> Iterator[Section]:
     """Yield the sections of one cluster's inventory."""
     about = f"Cluster {found.alias}, id {found.cluster_id}, {counted(len(found.brokers), 'broker')}."
 
-    def section(name: str, title: str, rows: list[Row]) -> Section:
+    def section(name: str, title: str, rows: Sequence[Row]) -> Section:
         return Section(f"{side}_{name}", rows, f"{title} of the {side}", about if name == "topics" else "")
 
-    topics: list[Row] = [
-        {
-            "topic": each.name,
-            "partitions": each.partitions,
-            "replicas": each.replicas,
-            "offsets": each.offsets,
-            "bytes": each.bytes,
+    topics = [
+        row_of(each, "topic=name partitions replicas offsets bytes")
+        | {
             "offsets_a_second": round(each.rate),
             "cleanup_policy": each.configs.get("cleanup.policy", ""),
             "retention.ms": each.configs.get("retention.ms", ""),
         }
         for each in found.topics.values()
     ]
-    groups: list[Row] = [
-        {
-            "group": each.name,
-            "kind": each.kind or each.protocol,
-            "state": each.state,
-            "topics": list(each.topics),
-            "members": sorted({f"{member.client_id} at {member.host}" for member in each.members}),
-        }
-        for each in found.groups.values()
-    ]
-    producers: list[Row] = [
-        {
-            "partition": str(each.partition),
-            "producer_id": str(each.producer_id),
-            "epoch": each.epoch,
-            "last_sequence": each.last_sequence,
-            "last_ms": each.last_ms,
-            "open_from": each.open_from,
-        }
-        for each in found.producers
-    ]
-    ids: list[Row] = [
-        {
-            "transactional_id": each.transactional_id,
-            "producer_id": str(each.producer_id),
-            "state": each.state,
-            "open_in": named(list(map(str, each.partitions)), 20),
-        }
-        for each in found.transactions
-    ]
+    groups = rows_of(
+        found.groups.values(),
+        "group=name kind state topics members",
+        kind=lambda each: each.kind or each.protocol,
+        topics=lambda each: list(each.topics),
+        members=lambda each: sorted({f"{member.client_id} at {member.host}" for member in each.members}),
+    )
+    producers = rows_of(
+        found.producers,
+        "partition producer_id epoch last_sequence last_ms open_from",
+        partition=lambda each: str(each.partition),
+        producer_id=lambda each: str(each.producer_id),
+    )
+    ids = rows_of(
+        found.transactions,
+        "transactional_id producer_id state open_in",
+        producer_id=lambda each: str(each.producer_id),
+        open_in=lambda each: named(list(map(str, each.partitions)), 20),
+    )
     yield section("topics", "Topics", topics)
     yield section("groups", "Groups", groups)
     yield section("producers", "Producers in partitions", producers)

@@ -11,6 +11,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.translation import Translated
+from airmirror.partitions import CopyFacts
 from airmirror.runbooks.draining import last_writers
 from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.access import lacking
@@ -31,12 +32,9 @@ UNDO_WITH_REVERSE = (
 
 
 @dataclass(frozen=True)
-class PartitionState:
+class PartitionState(CopyFacts):
     """A partition of the source: what is ``verified`` on the target ends before that offset, the log before ``end``."""
 
-    topic: str
-    partition: int
-    remote_topic: str
     verified: int
     end: int
 

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import CLEANUP_POLICY, topic_configs
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.runbooks.failover.groups import GroupPoint
 from airmirror.topics.names import select
 from airmirror.windows.cursor import decoded
@@ -26,14 +26,11 @@ FETCH_BYTES = 64 << 10  # one record is looked for
 
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(GroupPartition):
     """A group in one partition. ``translation``: where it would resume on the target, None: nowhere; ``again``: offsets that
     it would read again, since they are not verified yet; ``wrong``: why it would not resume at the very next record, or "".
     """
 
-    group: str
-    topic: str
-    partition: int
     position: int
     remote_topic: str
     translation: int | None
@@ -97,11 +94,7 @@ class _Reading:
 
     @classmethod
     def of(cls, mirror: Mirror, points: Sequence[GroupPoint]) -> _Reading:
-        found = {
-            TopicPartition(point.topic, point.partition): TopicPartition(point.remote_topic, point.partition)
-            for point in points
-            if point.translation is not None
-        }
+        found = {point.key: point.remote for point in points if point.translation is not None}
         mirror.source.refresh({key.topic for key in found})
         mirror.target.refresh({key.topic for key in found.values()})
         verified, ours = mirror.index.verified(), select(mirror.flow, {key.topic for key in found})
@@ -125,7 +118,7 @@ class _Reading:
     def difference(self, point: GroupPoint, translation: int) -> str:
         """Return how the next records differ that a group would read on the source and on the target, or ""."""
         flow = self.mirror.flow
-        key, remote = TopicPartition(point.topic, point.partition), TopicPartition(point.remote_topic, point.partition)
+        key, remote = point.key, point.remote
         end, target_end = self.ends[key]
         is_committed = flow.isolation_level == "read_committed"
         start, (log_start, target_log_start) = point.position - point.again, self.starts[key]
@@ -152,7 +145,7 @@ class _Reading:
         """Return whether two records are not of one place: by the mappings, the one here lies elsewhere on the target."""
         if here is None or there is None or point.topic not in self.ours:
             return True
-        mirror, key = self.mirror, TopicPartition(point.topic, point.partition)
+        mirror, key = self.mirror, point.key
         lookup = PositionLookup(
             flow=mirror.flow,
             ledger=mirror.index,

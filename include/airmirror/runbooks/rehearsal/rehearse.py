@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
-from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.failover.alone import NotJudged, judged
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreachable
@@ -106,9 +105,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehears
             not_judged = _judged(mirror) if opened.ledger.last_mappings() else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
-    ends = {
-        TopicPartition(each.topic, each.partition): each.verified_end for each in plan.partitions if each.remote_topic
-    }
+    ends = {each.key: each.verified_end for each in plan.partitions if each.remote_topic}
     with step("comparing records with the source"):
         compared = compare_newest(opened, ends, flow.settings.failover_rehearsal_records, tell)
     return FailoverRehearsal(

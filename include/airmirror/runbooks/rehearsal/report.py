@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from airmirror.errors import counted
 from airmirror.flows.audit import Audited
 from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.rehearsal.clock import TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof
 
@@ -65,18 +66,12 @@ class Rehearsal:
             {"step": each.name, "milliseconds": round(each.seconds * 1000), "of_a_failover": each.is_failover}
             for each in self.steps
         ]
-        compared = [
-            {
-                "topic": each.range.topic,
-                "partition": each.range.partition,
-                "first": each.range.start,
-                "last": each.range.end - 1,
-                "equal": each.equal,
-                "expired": each.expired,
-                "error": str(each.error) if each.error else "",
-            }
-            for each in self.compared
-        ]
+        compared = rows_of(
+            self.compared,
+            "topic=range.topic partition=range.partition first=range.start last equal expired error",
+            last=lambda each: each.range.end - 1,
+            error=lambda each: str(each.error or ""),
+        )
         proofs = [asdict(each) for each in sorted(self.proofs, key=lambda each: not each.wrong)]
         return Document(
             kind=kind,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger, dry_run, prepare
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.stop import await_stopped
@@ -31,7 +31,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Continued:
+class Continued(CopyFacts):
     """One partition of the flow, and where it resumes.
 
     ``recorded``: the source offset that MirrorMaker 2 says it has copied last, -1 none. ``copied``: records on the target that
@@ -39,9 +39,6 @@ class Continued:
     ``since``: the source offset from which on a take-over makes positions exact; -1: there is nothing to be taken over.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
     recorded: int
     since: int
     start: int

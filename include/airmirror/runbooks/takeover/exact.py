@@ -140,7 +140,7 @@ def _firsts(ledger: FlowLedger) -> dict[TopicPartition, MappingRecord]:
     """The first mapping record of each partition, of the topic that is copied now."""
     last = ledger.last_mappings()
     records = ledger.first_mappings([(*key, record.source_topic_id) for key, record in last.items()])
-    return {TopicPartition(record.topic, record.partition): record for record in records}
+    return {record.key: record for record in records}
 
 
 def _unfit(mirror: Mirror, first: MappingRecord) -> str:

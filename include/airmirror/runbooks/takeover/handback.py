@@ -17,6 +17,7 @@ from airmirror.flows.freezing import StillReturning
 from airmirror.flows.post_window import POST_WINDOW_TASKS, PostWindowTask, do_tasks
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.naming import progress_topic
+from airmirror.partitions import PartitionFacts
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
@@ -28,11 +29,9 @@ from airmirror.wire.mirrormaker import source_offset_record
 
 
 @dataclass(frozen=True)
-class CopiedPosition:
+class CopiedPosition(PartitionFacts):
     """A partition of the source, and the last offset that was copied and verified."""
 
-    topic: str
-    partition: int
     offset: int
 
 

@@ -135,7 +135,7 @@ def first_records(mirror: Mirror, last: MappingRecord, *, compacted: bool) -> Fi
 
     Of a ``compacted`` topic either side may lack records that the other has.
     """
-    key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
+    key, remote = last.key, last.remote
     times = not times_replaced(mirror.flow).matches(last.topic)
     nothing = FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.NOTHING_NEW)
     end = offsets_with_patience(mirror.target, [remote], LATEST, read_committed=True)[remote]
@@ -181,7 +181,7 @@ def _unfit(mirror: Mirror, last: MappingRecord, is_gone: bool) -> FirstRecords |
         reason = "the source topic was created again"
     elif mirror.target.topic_ids[last.remote_topic] != last.target_topic_id:
         reason = "the remote topic was created again"
-    key = TopicPartition(last.topic, last.partition)
+    key = last.key
     return (
         FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
         if reason
@@ -193,7 +193,7 @@ def _compared(
     mirror: Mirror, last: MappingRecord, theirs: Sequence[Record], earliest: int, times: bool
 ) -> tuple[tuple[int, int] | None, list[CopyDifference]]:
     """The place of the first record on both sides, and what is wrong with all of them, in the target's order."""
-    key, position, marks = TopicPartition(last.topic, last.partition), last.source_end, [it.digest for it in theirs]
+    key, position, marks = last.key, last.source_end, [it.digest for it in theirs]
     best: tuple[int, tuple[int, int] | None, list[CopyDifference]] | None = None
     for start in dict.fromkeys((position, max(earliest, position - BACK))):
         for committed in (True, False):  # as MirrorMaker 2 may read it: committed records, or everything, its default
@@ -250,7 +250,7 @@ def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record])
 
 def _far(mirror: Mirror, last: MappingRecord, first: Record) -> int:
     """The source offset of the target's ``first`` record, found by its timestamp; -1: it is not there."""
-    key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
+    key, remote = last.key, last.remote
     found = next(read_records(mirror.target, remote, first.offset, first.offset + 1, read_committed=True), None)
     if found is None or found.timestamp < 0:
         return -1

@@ -11,6 +11,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.naming import progress_topic
 from airmirror.offsets.files.writing import PositionsNotWritten
 from airmirror.report.document import Document, Finding, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.runbooks.takeover.handback import CopiedPosition, next_positions, rest_body
 from airmirror.runbooks.takeover.handback_check import (
@@ -86,10 +87,7 @@ def _shown_plan(opened: Opened, found: Sequence[CopiedPosition]) -> Document:
 
 
 def _positions(found: Sequence[CopiedPosition]) -> Section:
-    rows = [
-        {"topic": each.topic, "partition": each.partition, "copied_last": each.offset, "continues_at": each.offset + 1}
-        for each in found
-    ]
+    rows = rows_of(found, "topic partition copied_last=offset continues_at", continues_at=lambda each: each.offset + 1)
     brief = ("topic", "partition", "copied_last", "continues_at")
     return Section("partitions", rows, "Where MirrorMaker 2 continues", brief=brief, empty="nothing was copied")
 
@@ -103,19 +101,14 @@ def shown_check(checked: HandbackCheck) -> Document:
         if checked.is_wrong
         else ""
     )
-    partitions = [
-        {
-            "topic": row.key.topic,
-            "partition": row.key.partition,
-            "remote_topic": row.remote_topic,
-            "handed_back_at": row.position,
-            "first_record": row.first and row.first[0],
-            "on_the_target": row.first and row.first[1],
-            "compared": row.records,
-            "found": f"{row.verdict}: {row.reason}" if row.reason else str(row.verdict),
-        }
-        for row in rows
-    ]
+    partitions = rows_of(
+        rows,
+        "topic=key.topic partition=key.partition remote_topic handed_back_at=position first_record on_the_target "
+        "compared=records found",
+        first_record=lambda row: row.first and row.first[0],
+        on_the_target=lambda row: row.first and row.first[1],
+        found=lambda row: f"{row.verdict}: {row.reason}" if row.reason else str(row.verdict),
+    )
     differences = [
         {"difference": str(each.what), "where": _where(row, each)} for row in rows for each in row.differences
     ]

@@ -48,9 +48,8 @@ def syncs_of(mirror: Mirror, keys: Iterable[TopicPartition]) -> dict[TopicPartit
     """MirrorMaker 2's offset syncs of these partitions, in the order in which they were written."""
     wanted, found = set(keys), defaultdict[TopicPartition, list[Sync]](list)
     for sync in read_syncs(*place_of_syncs(mirror.flow)):
-        key = TopicPartition(sync.topic, sync.partition)
-        if key in wanted:
-            found[key].append(Sync(sync.upstream, sync.downstream))
+        if sync.key in wanted:
+            found[sync.key].append(Sync(sync.upstream, sync.downstream))
     return dict(found)
 
 

@@ -9,7 +9,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Sync, Translated
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.runbooks.takeover.copies import Continued, TakeoverCopies, copies_now
 from airmirror.runbooks.takeover.history import Incident, incidents, syncs_of
 from airmirror.topics.drift import Drift, drifts
@@ -20,12 +20,9 @@ from airmirror.windows.mirrormaker import writers
 
 
 @dataclass(frozen=True)
-class GroupForecast:
+class GroupForecast(GroupPartition):
     """A group in one partition, and what becomes of its position: ``exact``, or not, and why."""
 
-    group: str
-    topic: str
-    partition: int
     position: int
     exact: bool
     why: str
@@ -89,7 +86,7 @@ def _history(
     mirror: Mirror, copies: TakeoverCopies
 ) -> tuple[dict[TopicPartition, Sync], dict[TopicPartition, Sequence[Incident]]]:
     """The newest offset syncs, and what all of them tell, of the partitions that this flow has not copied before."""
-    remote = {item.key: TopicPartition(item.remote_topic, item.partition) for item in copies.planned if item.end > 0}
+    remote = {item.key: item.remote for item in copies.planned if item.end > 0}
     missing = mirror.target.refresh_existing({key.topic for key in remote.values()})
     syncs = syncs_of(mirror, remote)
     compacted = compacted_topics(mirror, {key.topic for key in remote})
@@ -104,7 +101,7 @@ def _history(
 
 def _groups(positions: Sequence[GroupPosition], rows: Sequence[Continued]) -> list[GroupForecast]:
     """What becomes of the groups' positions once the partitions were taken over, and a window was verified."""
-    row_of = {TopicPartition(row.topic, row.partition): row for row in rows}
+    row_of = {row.key: row for row in rows}
     found = []
     for each in positions:
         row = row_of.get(each.key)

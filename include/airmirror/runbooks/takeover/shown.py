@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from airmirror.errors import command, counted
 from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.rows import rows_of
 from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.runbooks.shown import differences
 from airmirror.runbooks.takeover.copies import Continued
@@ -60,16 +61,11 @@ def shown_plan(found: TakeoverPlan) -> Document:
         for key, its in sorted(found.histories.items())
         for each in its
     ]
-    groups: list[Row] = [
-        {
-            "group": each.group,
-            "topic": each.topic,
-            "partition": each.partition,
-            "position": each.position,
-            "after_the_take_over": "exact" if each.exact else each.why,
-        }
-        for each in found.groups
-    ]
+    groups = rows_of(
+        found.groups,
+        "group topic partition position after_the_take_over",
+        after_the_take_over=lambda each: "exact" if each.exact else each.why,
+    )
     syncs: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "source": sync.source, "target": sync.target}
         for key, sync in sorted(found.syncs.items())
@@ -118,18 +114,14 @@ def compared(opened: Opened, order: TakeoverOrder, progress: Progress) -> Docume
 
 def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
     """The same as a document; not good where something was not copied, or can't be compared."""
-    partitions: list[Row] = [
-        {
-            "topic": row.key.topic,
-            "partition": row.key.partition,
-            "exact_from": row.exact_from[0],
-            "would_be_from": row.exact_from[1],
-            "records": 0 if row.history is None else row.history.copied,
-            "twice": 0 if row.history is None else row.history.twice,
-            "left_as_it_is": row.why_not,
-        }
-        for row in rows
-    ]
+    partitions = rows_of(
+        rows,
+        "topic=key.topic partition=key.partition exact_from would_be_from records twice left_as_it_is=why_not",
+        exact_from=lambda row: row.exact_from[0],
+        would_be_from=lambda row: row.exact_from[1],
+        records=lambda row: 0 if row.history is None else row.history.copied,
+        twice=lambda row: 0 if row.history is None else row.history.twice,
+    )
     found: list[Row] = [{"found": each} for row in rows for each in told(row)]
     run = command("takeover", "run", "--reason", "…", "--yes", flow=flow)
     return Document(
@@ -163,20 +155,14 @@ def _errors(rows: Sequence[Continued]) -> list[Finding]:
 
 
 def _partitions(rows: Sequence[Continued]) -> Section:
-    told: list[Row] = [
-        {
-            "topic": row.topic,
-            "partition": row.partition,
-            "remote_topic": row.remote_topic,
-            "last_of_mirrormaker": None if row.recorded < 0 else row.recorded,
-            "continues_at": None if row.error is not None else row.start,
-            "source_end": row.end,
-            "recognised": row.copied,
-            "twice": row.again,
-            "exact_from": None if row.since < 0 else row.since,
-        }
-        for row in rows
-    ]
+    told = rows_of(
+        rows,
+        "topic partition remote_topic last_of_mirrormaker continues_at source_end=end recognised=copied twice=again "
+        "exact_from",
+        last_of_mirrormaker=lambda row: None if row.recorded < 0 else row.recorded,
+        continues_at=lambda row: None if row.error is not None else row.start,
+        exact_from=lambda row: None if row.since < 0 else row.since,
+    )
     return Section(
         "partitions", told, "Where it continues", brief=PARTITION if told else (), empty="the flow has no topics"
     )

@@ -9,8 +9,9 @@ from typing import Any
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row, story, topics, verified_of
+from airmirror.rows import row_of, rows_of
 from airmirror.web.console.known import known
-from airmirror.wire.mappings import Decision, Hold, MappingRecord, ResetRecord
+from airmirror.wire.mappings import MappingRecord
 
 MOST_RANGES = 200
 MOST_ROWS = 5_000  # of a page of groups
@@ -30,22 +31,26 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
         "topic": key[0],
         "partition": key[1],
         "numbers": asdict(own) if own else None,
-        "verified": None
-        if verified is None
-        else {
-            "offset": verified.offset,
-            "target_end": verified.target_end,
-            "window": verified.window,
-            "time_ms": verified.time_ms,
-        },
-        "hold": None if hold is None else _hold(hold),
-        "decisions": [_decision(each) for each in now.decisions if (each.topic, each.partition) == key],
-        "resets": [_reset(each) for each in now.resets if (each.topic, each.partition) == key],
+        "verified": None if verified is None else row_of(verified, "offset target_end window time_ms"),
+        "hold": None if hold is None else row_of(hold, "offset reason window by time_ms"),
+        "decisions": rows_of(
+            (each for each in now.decisions if (each.topic, each.partition) == key),
+            "time_ms action offset reason by",
+            action=lambda each: each.action.name.lower(),
+        ),
+        "resets": rows_of(
+            (each for each in now.resets if (each.topic, each.partition) == key),
+            "time_ms choice problem lost_first lost_end start by reason",
+        ),
         "failing": [asdict(each) for each in now.failing if (each.topic, each.partition) == key],
-        "ranges": [
-            _range(record, verified is not None and _is_passed(record, verified.source_topic_id, verified.offset))
-            for record in ranges[:MOST_RANGES]
-        ],
+        "ranges": rows_of(
+            ranges[:MOST_RANGES],
+            "source_start source_end target_start target_end remote_topic copied control aborted holes lost bytes=size "
+            "runs read_back=was_read_back verified window slot time_ms digest",
+            runs=lambda each: len(each.ranges),
+            verified=lambda each: verified is not None and _is_passed(each, verified.source_topic_id, verified.offset),
+            digest=lambda each: each.digest.hex(),
+        ),
         "more": len(ranges) > MOST_RANGES,
     }
 
@@ -96,47 +101,5 @@ def _group_row(key: tuple[str, str, int], offset: GroupOffset | None, lag: Group
     }
 
 
-def _range(record: MappingRecord, passed: bool) -> dict[str, Any]:
-    return {
-        "source_start": record.source_start,
-        "source_end": record.source_end,
-        "target_start": record.target_start,
-        "target_end": record.target_end,
-        "remote_topic": record.remote_topic,
-        "copied": record.copied,
-        "control": record.control,
-        "aborted": record.aborted,
-        "holes": record.holes,
-        "lost": record.lost,
-        "bytes": record.size,
-        "runs": len(record.ranges),
-        "read_back": record.was_read_back,
-        "verified": passed,
-        "window": record.window,
-        "slot": record.slot,
-        "time_ms": record.time_ms,
-        "digest": record.digest.hex(),
-    }
-
-
 def _is_passed(record: MappingRecord, topic_id: Any, offset: int) -> bool:
     return record.source_topic_id == topic_id and record.source_end <= offset + 1
-
-
-def _hold(hold: Hold) -> dict[str, Any]:
-    return {"offset": hold.offset, "reason": hold.reason, "window": hold.window, "by": hold.by, "time_ms": hold.time_ms}
-
-
-def _decision(each: Decision) -> dict[str, Any]:
-    return {
-        "time_ms": each.time_ms,
-        "action": each.action.name.lower(),
-        "offset": each.offset,
-        "reason": each.reason,
-        "by": each.by,
-    }
-
-
-def _reset(each: ResetRecord) -> dict[str, Any]:
-    names = ("time_ms", "choice", "problem", "lost_first", "lost_end", "start", "by", "reason")
-    return {name: getattr(each, name) for name in names}

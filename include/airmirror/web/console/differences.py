@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from airmirror.clusters.protocol.described import log_sizes
@@ -24,7 +25,7 @@ def differences_page(opened: Opened) -> dict[str, Any]:
     rows = drifts(planned)
     on_source, on_target, missing = _sizes(opened.flow.source, opened.flow.target)
     return {
-        "drift": [row.as_dict() for row in rows[:MOST_ROWS]],
+        "drift": [asdict(row) for row in rows[:MOST_ROWS]],
         "drift_in_all": len(rows),
         "topics": len(planned.topics),
         "acls_not_synced": planned.acls_not_synced or None,

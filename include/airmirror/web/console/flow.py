@@ -15,6 +15,7 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
 from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_at
+from airmirror.rows import rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
 from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
@@ -50,37 +51,21 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
         "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
         "latency": _latency(numbers),
         "partitions": _columns(partitions, of_flow.holds, {failure.key for failure in failing}),
-        "holds": [
-            {
-                "topic": hold.topic,
-                "partition": hold.partition,
-                "by": hold.by,
-                "time_ms": hold.time_ms,
-                "reason": hold.reason[:MOST_TEXT],
-            }
-            for _, hold in sorted(of_flow.holds.items())[:MOST_MARKS]
-        ],
-        "decisions": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "time_ms": each.time_ms,
-                "action": each.action.name.lower(),
-                "by": each.by,
-            }
-            for each in of_flow.decisions[-MOST_MARKS:]
-        ],
-        "failing": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "since_ms": each.since_ms,
-                "windows": each.windows,
-                "transient": each.transient,
-                "error": each.error[:MOST_ERROR],
-            }
-            for each in failing[:MOST_MARKS]
-        ],
+        "holds": rows_of(
+            (hold for _, hold in sorted(of_flow.holds.items())[:MOST_MARKS]),
+            "topic partition by time_ms reason",
+            reason=lambda each: each.reason[:MOST_TEXT],
+        ),
+        "decisions": rows_of(
+            of_flow.decisions[-MOST_MARKS:],
+            "topic partition time_ms action by",
+            action=lambda each: each.action.name.lower(),
+        ),
+        "failing": rows_of(
+            failing[:MOST_MARKS],
+            "topic partition since_ms windows transient error",
+            error=lambda each: each.error[:MOST_ERROR],
+        ),
     }
 
 

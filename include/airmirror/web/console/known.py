@@ -8,6 +8,7 @@ from typing import Any
 
 from airmirror.flows.status import without_held
 from airmirror.ledger import Failure, FlowLedger, WindowEnd
+from airmirror.rows import rows_of
 from airmirror.wire.mappings import GATE, Action, Decision, Hold, ResetRecord
 from airmirror.wire.owners import Owners
 
@@ -72,17 +73,12 @@ def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
 def shown_decided(decided: Mapping[Place, Decision | ResetRecord]) -> list[dict[str, Any]]:
     """What was decided, the newest first, bounded."""
     ordered = sorted(decided.values(), key=lambda each: (-each.time_ms, each.topic, each.partition))
-    return [
-        {
-            "topic": each.topic,
-            "partition": each.partition,
-            "action": each.action.name.lower() if isinstance(each, Decision) else f"reset: {each.choice}",
-            "by": each.by,
-            "time_ms": each.time_ms,
-            "reason": each.reason[:MOST_TEXT],
-        }
-        for each in ordered[:MOST_DECIDED]
-    ]
+    return rows_of(
+        ordered[:MOST_DECIDED],
+        "topic partition action by time_ms reason",
+        action=lambda each: each.action.name.lower() if isinstance(each, Decision) else f"reset: {each.choice}",
+        reason=lambda each: each.reason[:MOST_TEXT],
+    )
 
 
 def _latest(decisions: Iterable[Decision], resets: Iterable[ResetRecord]) -> dict[Place, Decision | ResetRecord]:

@@ -14,6 +14,7 @@ from airmirror.ledger import Failure, Ledger
 from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks.approvals import asked_in
+from airmirror.rows import rows_of
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
 from airmirror.windows.mirror import returns_of
@@ -72,30 +73,14 @@ def _of_flow(
         ]
         if held
         else [],
-        "held_by_people": [
-            {
-                "topic": hold.topic,
-                "partition": hold.partition,
-                "by": hold.by,
-                "reason": hold.reason,
-                "time_ms": hold.time_ms,
-                "command": _airmirror(
-                    "hold", "release", hold.topic, "--partition", hold.partition, flow=flow.name, reason=True
-                ),
-            }
-            for hold in by_people[:MOST_HELD]
-        ],
-        "failing": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "since_ms": each.since_ms,
-                "windows": each.windows,
-                "error": each.error,
-                "transient": each.transient,
-            }
-            for each in failing[:MOST_HELD]
-        ],
+        "held_by_people": rows_of(
+            by_people[:MOST_HELD],
+            "topic partition by reason time_ms command",
+            command=lambda hold: _airmirror(
+                "hold", "release", hold.topic, "--partition", hold.partition, flow=flow.name, reason=True
+            ),
+        ),
+        "failing": rows_of(failing[:MOST_HELD], "topic partition since_ms windows error transient"),
     }
 
 

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from airmirror.cli.steps import telling
+from airmirror.cli.options import telling
 
 
 def test_a_name_is_no_markup() -> None:
