@@ -103,6 +103,38 @@ def test_a_topic_waits_for_a_broker_that_is_shutting_down() -> None:
     assert {each.topic: each.transient for each in created.refused} == {"three": True, "four": False}
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int) -> None:
+    """librdkafka lets go of a node that was started again, and of what it was to be asked; no test can hold that moment."""
+
+    class Restarted:
+        asked = 0
+
+        def describe_configs(self, resources: list[object], **_: float) -> dict[object, Future[dict[str, object]]]:
+            self.asked += 1
+            answer: Future[dict[str, object]] = Future()
+            if self.asked > times:
+                answer.set_result(
+                    {"retention.ms": SimpleNamespace(value="7", source=1, is_read_only=0, is_sensitive=0)}
+                )
+            else:
+                answer.set_exception(KafkaException(KafkaError(KafkaError._DESTROY_BROKER)))
+            return dict.fromkeys(resources, answer)
+
+        def poll(self, _: float) -> None:
+            """Nothing has happened since."""
+
+    client = Restarted()
+    west = Admin(Cluster("west", ("127.0.0.1:1",), {}), cast(AdminClient, client))
+    if times == 1:
+        assert topic_configs(west, ["orders"])["orders"]["retention.ms"].value == "7"
+    else:
+        with pytest.raises(ClusterUnreachable, match="Broker handle destroyed") as caught:
+            topic_configs(west, ["orders"])
+        assert caught.value.transient
+    assert client.asked == 2
+
+
 def test_requests_are_bounded_by_the_records_they_make() -> None:
     topics = [NewTopic(f"t{n}", 9, 1) for n in range(500)] + [NewTopic("large", REQUEST_RECORDS * 2, 1)]
     batches = list(_batches(topics))

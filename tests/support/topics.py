@@ -39,6 +39,7 @@ SECONDS = 120.0
 # fetches, which then waits for seconds at times.
 AT_ONCE: dict[str, str | int | bool] = {"enable.sparse.connections": False, "log_level": 0}
 SETTLE_SECONDS = 60.0
+OFFSET_SECONDS = 10.0  # after which a client that asks a node that is not there any more is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,13 +399,15 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
     partitions = admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions
     asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    for attempt in _patiently(KafkaException):  # a node that has just started again may be fenced for a moment
+    for attempt in _patiently(AssertionError, KafkaException):  # a node that has just started again may be fenced
         with attempt:
             try:
-                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-                return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
-            except KafkaException:
-                _admin.cache_clear()  # one that once found no leaders may find none for ever
+                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=OFFSET_SECONDS)
+                found = {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+                assert all(offset >= 0 for offset in found.values()), f"{topic}: {found}"
+                return found
+            except (AssertionError, KafkaException):
+                _admin.cache_clear()  # one that once found no leaders, or a node that was killed, may find none for ever
                 raise
     raise AssertionError("unreachable")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewTopic
-from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
@@ -15,24 +13,18 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SourceDiverged, SourceTruncated, TopicRecreated
 from airmirror.windows.resets import Choice
 from airmirror_local.brokers import Broker, BrokerCluster
+from support.elections import await_leader, bring_back, make_unclean, patiently, take_over
 from support.faults import filled, records
 from support.flows import Mirror, in_this_process, mirror
-from support.servers import keep
 from support.topics import (
-    admin,
     create_topic,
     delete_topic,
     end_offsets,
-    leader,
     produce,
     read_all,
     set_config,
     start_offsets,
 )
-
-
-def patiently(seconds: float = 30) -> Retrying:
-    return Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(0.1), reraise=True)
 
 
 def expire(flow: Mirror) -> None:
@@ -95,9 +87,6 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
     """The new leader's log ends below the progress; later it is longer again, but not the same log."""
     flow = mirror(three, west, tmp_path)
     make_unclean(three, flow.topic)
-    for attempt in patiently():
-        with attempt:
-            assert leader(three, flow.topic, 0) == 1
     first, second = three.brokers[0], three.brokers[1]
     produce(three, flow.topic, records(100))
     assert flow.run().is_verified
@@ -109,9 +98,7 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         assert result.is_verified and result.copied == 100
         first.kill()
         second.restart()
-        for attempt in patiently(60):
-            with attempt:
-                assert leader(three, flow.topic, 0) == 2
+        await_leader(three, flow.topic, second)
         assert end_offsets(three, flow.topic) == {0: 100}
         [row] = flow.run().rows
         assert type(row.error) is SourceTruncated and "truncated" in str(row.error)
@@ -205,33 +192,3 @@ def test_a_leader_with_a_suffix_that_nobody_else_had(
         assert (row.records, row.error) == (160, None)
     finally:
         bring_back(first, second)
-
-
-def make_unclean(three: BrokerCluster, topic: str) -> None:
-    """Make a topic anew, with one partition on the first two nodes, either of which may lead without being in sync."""
-    delete_topic(three, topic)
-    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    new = NewTopic(topic, 1, replica_assignment=[[1, 2]], config=unclean)
-    admin(three).create_topics([new])[topic].result()
-
-
-def bring_back(*brokers: Broker) -> None:
-    for broker in brokers:
-        if not broker.process.running:
-            broker.restart()
-        keep(broker.process)
-
-
-def take_over(three: BrokerCluster, topic: str, heir: Broker, leaves: Broker, before: Callable[[], None]) -> None:
-    """The heir leads, without what is written while it is away."""
-    for attempt in patiently(60):
-        with attempt:
-            assert leader(three, topic, 0) == three.brokers.index(leaves) + 1
-    if heir.process.running:
-        heir.kill()
-    before()
-    leaves.kill()
-    heir.restart()
-    for attempt in patiently(60):
-        with attempt:
-            assert leader(three, topic, 0) == three.brokers.index(heir) + 1

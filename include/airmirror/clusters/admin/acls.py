@@ -161,10 +161,11 @@ def _parts(acl: Acl) -> tuple[Any, ...]:
 
 def writable_topics(admin: Admin, topics: Sequence[str]) -> set[str]:
     """Return those of these topics that this user may write to, as the brokers see it now. Raises a cluster's error."""
-    asked = admin.client.describe_topics(
-        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=TIMEOUT
-    )
-    try:
+
+    def described() -> set[str]:
+        asked = admin.client.describe_topics(
+            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=TIMEOUT
+        )
         return {name for name, its in asked.items() if AclOperation.WRITE in its.result().authorized_operations}
-    except KafkaException as error:
-        raise admin.failed(error) from error
+
+    return admin.ask(described)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ConfigSource,
     ResourceType,
 )
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from airmirror.clusters.admin.description import ClusterDescription, ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
@@ -35,6 +36,8 @@ TIMEOUT = 15.0
 
 BATCH = 500
 """Topics described in one request."""
+
+Answer = TypeVar("Answer")
 
 log = logging.getLogger(__name__)
 
@@ -103,10 +106,22 @@ class Admin:
 
     def topic_names(self, timeout: float = TIMEOUT) -> tuple[str, ...]:
         """The names of all topics, in order. Raises what describe() raises."""
+        return tuple(sorted(self.ask(lambda: self.client.list_topics(timeout=timeout)).topics))
+
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question that changes nothing. Raises the error that ``failed`` returns.
+
+        librdkafka drops a question to a node that it lets go, as one that was started again: it is asked once more.
+        """
+        again = Retrying(retry=retry_if_exception(_let_go), stop=stop_after_attempt(2), reraise=True)
         try:
-            return tuple(sorted(self.client.list_topics(timeout=timeout).topics))
+            return again(question)
         except KafkaException as error:
             raise self.failed(error) from error
+
+
+def _let_go(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._DESTROY_BROKER
 
 
 def said(error: BaseException) -> str:
@@ -157,14 +172,8 @@ def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescr
     Raises ClusterUnreachable (transient), HostNotResolved, AccessDenied, UnsupportedClientSetting.
     """
     admin = cluster if isinstance(cluster, Admin) else connect(cluster)
-    try:
-        metadata = admin.client.list_topics(timeout=timeout)
-        described: dict[str, Future[Any]] = {}
-        for names in _batches(list(metadata.topics)):
-            described |= admin.client.describe_topics(TopicCollection(names), request_timeout=timeout)
-        topics = {name: topic for name, future in described.items() if (topic := _unless_deleted(future))}
-    except KafkaException as error:
-        raise admin.failed(error) from error
+    metadata = admin.ask(lambda: admin.client.list_topics(timeout=timeout))
+    topics = _described(admin, metadata.topics, timeout)
     return ClusterDescription(
         cluster_id=metadata.cluster_id or "",
         topics={name: len(topic.partitions) for name, topic in topics.items()},
@@ -174,11 +183,19 @@ def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescr
 
 def existing(admin: Admin, names: Collection[str], timeout: float = TIMEOUT) -> set[str]:
     """Those of ``names`` that are topics of the cluster; no other topic is asked for. Raises what describe() raises."""
-    try:
-        asked = admin.client.describe_topics(TopicCollection(list(names)), request_timeout=timeout)
-        return {name for name, future in asked.items() if _unless_deleted(future)}
-    except KafkaException as error:
-        raise admin.failed(error) from error
+    return set(_described(admin, names, timeout))
+
+
+def _described(admin: Admin, names: Collection[str], timeout: float) -> dict[str, Any]:
+    """The descriptions of topics, by name; a topic deleted meanwhile is absent."""
+
+    def described() -> dict[str, Any]:
+        asked: dict[str, Future[Any]] = {}
+        for batch in _batches(names):
+            asked |= admin.client.describe_topics(TopicCollection(batch), request_timeout=timeout)
+        return {name: topic for name, future in asked.items() if (topic := _unless_deleted(future))}
+
+    return admin.ask(described)
 
 
 def topic_configs(
@@ -186,17 +203,18 @@ def topic_configs(
 ) -> dict[str, dict[str, ConfigValue]]:
     """The configs of topics, by topic and key; a topic deleted meanwhile is absent. Raises as describe() does."""
     admin = cluster if isinstance(cluster, Admin) else connect(cluster)
-    found: dict[str, dict[str, ConfigValue]] = {}
-    try:
+
+    def described() -> dict[str, dict[str, ConfigValue]]:
+        found: dict[str, dict[str, ConfigValue]] = {}
         for batch in _batches(names):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in batch]
             for resource, future in admin.client.describe_configs(resources, request_timeout=timeout).items():
                 with _named(admin, resource.name):
                     if entries := _unless_deleted(future):
                         found[resource.name] = {name: _config_value(entry) for name, entry in entries.items()}
-    except KafkaException as error:
-        raise admin.failed(error) from error
-    return found
+        return found
+
+    return admin.ask(described)
 
 
 @contextmanager
