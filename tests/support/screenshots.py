@@ -6,10 +6,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from airmirror.cli.steps import steps
 from playwright.sync_api import expect
 from rich.console import Console
 
+from airmirror.cli.steps import steps
 from airmirror_local.records import keep_producing
 from airmirror_local.stack import DAG_ID, Stack, running_stack
 from support import ROOT
