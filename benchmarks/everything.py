@@ -200,7 +200,7 @@ class _Work:
 
                 try:
                     topics = prepare(opened).topics
-                    order = WindowOrder(window, slots=lambda: SLOTS, following=following)
+                    order = WindowOrder(window, slots=lambda _: SLOTS, following=following)
                     run_window(opened.flow, opened.ledger, topics, execute, order)
                 except (
                     AirmirrorError
@@ -277,7 +277,7 @@ class _Work:
     def finish(self) -> None:
         """Copy the rest, and see that nothing is missing. Raises RuntimeError."""
         with self._opened() as opened:
-            order = WindowOrder("last", slots=lambda: 1)
+            order = WindowOrder("last", slots=lambda _: 1)
             result = run_window(opened.flow, opened.ledger, prepare(opened).topics, _in_turn, order)
         self.hour.copied = {topic: _count(self._target, f"all.{topic}") for topic in RATES}
         with _consumer(self._source, SHOP, MOVES) as shop:

@@ -122,7 +122,7 @@ def fill(opened: Opened, topics: Sequence[str], partitions: int, groups: int) ->
                 producer.produce(topic, value=b"%d" % number, partition=partition)
         producer.flush()
     run_window(
-        opened.flow, opened.ledger, prepare(opened).topics, at_once, WindowOrder(uuid.uuid4().hex, slots=lambda: 2)
+        opened.flow, opened.ledger, prepare(opened).topics, at_once, WindowOrder(uuid.uuid4().hex, slots=lambda _: 2)
     )
     offsets = {
         f"bench-{number}": {
@@ -153,7 +153,7 @@ def follow(config: Path, directory: Path) -> None:
             opened.ledger,
             topics,
             at_once,
-            WindowOrder(uuid.uuid4().hex, slots=lambda: 2, following=Follow(no_objection)),
+            WindowOrder(uuid.uuid4().hex, slots=lambda _: 2, following=Follow(no_objection)),
         )
 
 

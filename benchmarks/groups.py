@@ -72,7 +72,7 @@ def main() -> None:
                         opened.ledger,
                         prepare(opened).topics,
                         in_this_process,
-                        WindowOrder(uuid.uuid4().hex, slots=lambda: 1),
+                        WindowOrder(uuid.uuid4().hex, slots=lambda _: 1),
                     )
                 grid = measure(opened, chosen.groups, chosen.partitions)
     finally:

@@ -115,7 +115,7 @@ def run(opened: Opened, east: Broker, partitions: int) -> None:
         opened.ledger,
         prepare(opened).topics,
         in_this_process,
-        WindowOrder(f"scheduled__{uuid.uuid4().hex[:14]}", slots=lambda: 2),
+        WindowOrder(f"scheduled__{uuid.uuid4().hex[:14]}", slots=lambda _: 2),
     )
     if not result.is_verified or len(result.rows) != partitions:
         raise RuntimeError(f"a window of {len(result.rows)} partitions was not verified")

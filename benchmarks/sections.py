@@ -13,6 +13,7 @@ OWN = (
     "Groups",
     "Mappings",
     "Partitions",
+    "Scaling",
     "Flows",
     "Comparing",
     "Following",

@@ -169,7 +169,7 @@ def many_windows(
                 opened.ledger,
                 prepare(opened).topics,
                 in_this_process,
-                WindowOrder(f"w{number}", slots=lambda: 2),
+                WindowOrder(f"w{number}", slots=lambda _: 2),
             )
         if not result.is_verified or result.copied != len(topics) * RECORDS_A_WINDOW:
             raise RuntimeError(f"window {number}: {result}")

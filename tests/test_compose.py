@@ -211,7 +211,7 @@ def test_more_workers_are_more_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/deploy.md: ``--scale spark-worker=3``; a Connect session is told of no executors, so a setting says it."""
     from types import SimpleNamespace
 
-    from airmirror.on_spark.sessions import parallelism
+    from airmirror.on_spark.sessions import capacity
 
     settings = dict(re.findall(r"--conf (\S+)=(\S+)", SERVICES["spark-connect"]["command"]))
     settings["spark.master"] = "spark://spark-master:7077"
@@ -220,7 +220,7 @@ def test_more_workers_are_more_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     cores = re.search(r"--cores (\d+)", SERVICES["spark-worker"]["command"])
     scale = re.search(r"--scale spark-worker=(\d+)", (ROOT / "docs" / "deploy.md").read_text())
     assert cores is not None and scale is not None
-    assert parallelism(session) == int(cores[1]) * int(scale[1]) > 1
+    assert capacity(session).now == int(cores[1]) * int(scale[1]) > 1
 
 
 def test_only_airflow_and_spark_reach_spark_connect() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -17,11 +18,17 @@ START_SECONDS = 60
 
 @dataclass(frozen=True)
 class SparkCluster:
-    """A running cluster; ``url`` is what ``--master`` takes."""
+    """A running cluster; ``url`` is what ``--master`` takes, ``page`` the port of the master's page."""
 
     url: str
+    page: int
     master: Process
     workers: tuple[Process, ...]
+
+    @property
+    def cores_used(self) -> int:
+        """The cores of all executors that there are now."""
+        return sum(worker["coresused"] for worker in _workers(self.page))
 
     def stop(self) -> None:
         for process in (*self.workers, self.master):
@@ -56,12 +63,12 @@ def start_spark_cluster(
                 _start(directory, f"worker {number}", "worker.Worker", *where, *size, url, environment=environment)
             )
         for process in started[1:]:
-            wait_until_ready(process, lambda: _registered(page) == workers, START_SECONDS)
+            wait_until_ready(process, lambda: len(_workers(page)) == workers, START_SECONDS)
     except BaseException:
         for process in reversed(started):
             process.kill()
         raise
-    return SparkCluster(url, started[0], tuple(started[1:]))
+    return SparkCluster(url, page, started[0], tuple(started[1:]))
 
 
 def _start(
@@ -78,10 +85,10 @@ def _start(
     )
 
 
-def _registered(page: int) -> int:
-    """Return the number of workers that the master's page lists as alive."""
+def _workers(page: int) -> list[dict[str, Any]]:
+    """Return the workers that the master's page lists as alive."""
     try:
         found = httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=5, trust_env=False).json()
     except (httpx.HTTPError, ValueError):
-        return 0
-    return sum(worker.get("state") == "ALIVE" for worker in found.get("workers", ()))
+        return []
+    return [worker for worker in found.get("workers", ()) if worker.get("state") == "ALIVE"]

@@ -140,7 +140,7 @@ def _run(task: Task) -> Ended:
                 opened.ledger,
                 prepared.topics,
                 lambda slots: _execute(task, slots),
-                WindowOrder(task.window, slots=lambda: task.slots, following=following),
+                WindowOrder(task.window, slots=lambda _: task.slots, following=following),
             )
         errors = tuple(row.error for row in result.rows if row.error is not None)
         return Ended(

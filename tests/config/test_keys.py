@@ -18,7 +18,7 @@ KAFKA = [line.split("\t") for line in (Path(__file__).parent / "kafka_4_2_keys.t
 CONNECT = [row for row in KAFKA if row[0] == "connect"]
 
 OUR_DEFAULTS = {
-    "tasks.max": None,  # as many as Spark runs at once
+    "tasks.max": None,  # auto
     "enabled": "false",  # MirrorMakerConfig puts it in for every flow
     "config.properties.exclude": None,  # trunk's, which is longer and has no backslashes
     "target.cluster.alias": None,

@@ -179,7 +179,7 @@ sasl.jaas.confg = x
         "line 7: eats.bootstrap.servers: unknown key; the closest known one is east.bootstrap.servers",
         "line 8: east->wst.topics: unknown key; the closest known one is east->west.topics",
         "line 9: window.max.ms: must be at least 1 (it is '0')",
-        "line 10: tasks.max: must be a whole number (it is 'many')",
+        "line 10: tasks.max: must be a whole number or auto (it is 'many')",
         "line 11: east->west.enabled: must be true or false (it is 'yes')",
         "line 12: replication.policy.separator: must not be empty (it is '')",
         "line 13: enabled: has no effect here: it is read at <source>-><target>.",

@@ -70,6 +70,19 @@ def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> 
         settings(f"east->west.{line}")
 
 
+def test_auto_is_a_word_for_the_number_of_slots_that_is_not_set() -> None:
+    assert [
+        parse(f"{CLUSTERS}{line}", "t").flow().tasks_max for line in ("", "tasks.max =  auto ", "tasks.max = 1")
+    ] == [
+        None,
+        None,
+        1,
+    ]
+    for bad in ("0", "automatic", "Auto", ""):
+        with pytest.raises(ConfigurationError, match=r"tasks\.max: must be .* or auto"):
+            settings(f"tasks.max = {bad}")
+
+
 def test_a_number_fits_its_type_to_the_last_one() -> None:
     flow = parse(f"{CLUSTERS}tasks.max = {2**31 - 1}\nwindow.max.ms = {2**63 - 1}", "test").flow()
     assert (flow.tasks_max, flow.window.max_ms) == (2**31 - 1, 2**63 - 1)

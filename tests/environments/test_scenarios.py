@@ -142,7 +142,7 @@ def killed_in_mid_window(
 ) -> Mirror:
     """A flow of one topic whose 4,000 records were copied by a window of which a worker was killed."""
     url = f"sqlite:///{tmp_path / 'shared.db'}"
-    settings = {"window.commit.bytes": "20000", "tasks.max": "1"}
+    settings = {"window.commit.bytes": "20000"}  # and tasks.max = auto: Spark is asked for its cores
     flow = mirror(east, west, tmp_path, settings=settings, ledger_url=url, through=west_proxy.bootstrap)
     produce(east, flow.topic, numbered(4000, size=200), records_per_batch=50)
     hold = Hold(PRODUCE, number=west_proxy.requests[PRODUCE] + 25)

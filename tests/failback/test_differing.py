@@ -126,7 +126,7 @@ def test_what_was_replicated_and_was_never_proven_returns_when_a_person_accepts_
         both.forward.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder("w1", slots=lambda: 1, advance=False),
+        WindowOrder("w1", slots=lambda _: 1, advance=False),
     )
     assert alter_value(both.west, both.remote, 0, b"v4") == b"w4"
     not_judged, _, _ = fail_over(without_source(both.forward), DISASTER)

@@ -384,7 +384,7 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
         for change in (Change.END, Change.FINISH):
             commit_change(granted, change, (), reason="by force", by="ada")
     late = run_window(
-        before.opened.flow, both.reverse.ledger, before.topics, in_this_process, WindowOrder("slept", slots=lambda: 1)
+        before.opened.flow, both.reverse.ledger, before.topics, in_this_process, WindowOrder("slept", slots=lambda _: 1)
     )
     assert {type(row.error) for row in late.rows} == {ReturnOver}, "it had looked at topics before"
     assert prepare(both.reverse).topics == {}

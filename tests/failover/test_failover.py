@@ -135,7 +135,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
         flow.opened.ledger,
         prepare(flow.opened).topics,
         in_this_process,
-        WindowOrder("dies", slots=lambda: 1, advance=False),
+        WindowOrder("dies", slots=lambda _: 1, advance=False),
     )
     produce(east, flow.topic, numbered(7, 40), partition=0)  # nobody has seen these
     with pytest.raises(SourceAnswers):
@@ -183,7 +183,7 @@ def test_groups_stay_before_what_is_not_proven(
             flow.opened.ledger,
             topics,
             in_this_process,
-            WindowOrder(f"w{begin}", slots=lambda: 1, advance=begin == 0),
+            WindowOrder(f"w{begin}", slots=lambda _: 1, advance=begin == 0),
         )
     commit(east, group, {(flow.topic, 0): 30})
     emit_checkpoints_if_due(flow.opened, "checkpoints")
@@ -342,7 +342,7 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     produce(east, flow.topic, numbered(10, 30), partition=0)
     topics = prepare(flow.opened).topics
     run_window(
-        flow.flow, flow.opened.ledger, topics, in_this_process, WindowOrder("dies", slots=lambda: 1, advance=False)
+        flow.flow, flow.opened.ledger, topics, in_this_process, WindowOrder("dies", slots=lambda _: 1, advance=False)
     )
     before = read_all(west, flow.remote_topic)[0]
 

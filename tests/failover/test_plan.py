@@ -191,7 +191,7 @@ def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, 
         flow.opened.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder("w1", slots=lambda: 1, advance=False),
+        WindowOrder("w1", slots=lambda _: 1, advance=False),
     )
     plan = failover_plan(flow.opened)
     assert [(point.unverified, point.missing) for point in plan.partitions] == [(10, 10)]

@@ -35,7 +35,7 @@ def window(mirror: Mirror, name: str, until: dict[int, int] | None = None) -> Wi
         mirror.opened.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder(name, slots=lambda: 2, until=ends),
+        WindowOrder(name, slots=lambda _: 2, until=ends),
     )
 
 

@@ -60,7 +60,7 @@ def fill(
     flow: Mirror, first: int, end: int, execute: Execute = in_this_process, name: str = "b"
 ) -> WindowResult | None:
     """Of hours ``first`` until before ``end``."""
-    return backfill(flow.opened, hours(flow, first, end), execute, WindowOrder(f"{name}-{first}", slots=lambda: 2))
+    return backfill(flow.opened, hours(flow, first, end), execute, WindowOrder(f"{name}-{first}", slots=lambda _: 2))
 
 
 def beside(flow: Mirror) -> Opened:

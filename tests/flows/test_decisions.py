@@ -47,7 +47,7 @@ def not_judged(flow: Mirror, window: str) -> None:
         flow.opened.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder(window, slots=lambda: 2, advance=False),
+        WindowOrder(window, slots=lambda _: 2, advance=False),
     )
 
 

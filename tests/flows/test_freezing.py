@@ -68,7 +68,7 @@ def test_nobody_writes_for_a_frozen_flow_until_it_is_opened(east: Broker, west: 
                 opened.ledger,
                 prepared.topics,
                 nothing_runs,
-                WindowOrder("late", slots=lambda: 1, advance=False),
+                WindowOrder("late", slots=lambda _: 1, advance=False),
             )
     again = ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
     with pytest.raises(FlowFrozen):
@@ -165,7 +165,7 @@ def test_a_topic_is_frozen_and_the_others_continue(east: Broker, west: Broker, t
         flow.opened.ledger,
         before.topics,
         in_this_process,
-        WindowOrder("late", slots=lambda: 1, advance=False),
+        WindowOrder("late", slots=lambda _: 1, advance=False),
     )
     assert [type(row.error) for row in late.rows if row.topic == other] == [TopicFrozen]
     assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others continue"

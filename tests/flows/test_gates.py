@@ -34,7 +34,9 @@ expectations:
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
         opened = prepared.opened
-        return run_window(opened.flow, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 2))
+        return run_window(
+            opened.flow, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda _: 2)
+        )
 
     monkeypatch.setattr(spark_windows, "run", run)
 

@@ -66,7 +66,7 @@ def test_what_no_gate_has_judged_is_not_handed_back(east: Broker, west: Broker, 
     produce(east, flow.topic, [Record(b"more")], partition=0)
     prepared = prepare(flow.opened)
     ledger = flow.opened.ledger
-    run_window(flow.flow, ledger, prepared.topics, in_this_process, WindowOrder("w", slots=lambda: 1, advance=False))
+    run_window(flow.flow, ledger, prepared.topics, in_this_process, WindowOrder("w", slots=lambda _: 1, advance=False))
     with pytest.raises(HandbackRefused) as caught:
         positions(flow.opened)
     assert caught.value.reasons == (f"{flow.topic}-0: offsets 10 to 10 are not verified",)

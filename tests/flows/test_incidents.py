@@ -42,7 +42,7 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
         found.opened.ledger,
         prepare(found.opened).topics,
         in_this_process,
-        WindowOrder("w", slots=lambda: 2, advance=False),
+        WindowOrder("w", slots=lambda _: 2, advance=False),
     )
     judge_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
     return found

@@ -59,7 +59,7 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
             flow.opened.ledger,
             prepared.topics,
             in_this_process,
-            WindowOrder(f"w{round}", slots=lambda: 1, advance=False),
+            WindowOrder(f"w{round}", slots=lambda _: 1, advance=False),
         )
     later = int(time.time() * 1000) + 100 * DAY_MS
     assert prune(flow.opened, 1, now_ms=later).mappings == 0

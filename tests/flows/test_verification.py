@@ -125,7 +125,7 @@ def not_judged(flow: Mirror, window: str = "w") -> None:
         flow.opened.ledger,
         prepare(flow.opened).topics,
         in_this_process,
-        WindowOrder(window, slots=lambda: 1, advance=False),
+        WindowOrder(window, slots=lambda _: 1, advance=False),
     )
 
 

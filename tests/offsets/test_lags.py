@@ -79,7 +79,7 @@ def test_what_a_group_would_read_again(east: Broker, west: Broker, tmp_path: Pat
         flow.opened.ledger,
         prepare(flow.opened).topics,
         in_this_process,
-        WindowOrder("unjudged", slots=lambda: 1, advance=False),
+        WindowOrder("unjudged", slots=lambda _: 1, advance=False),
     )
     for position, again, first in ((60, 0, None), (150, 50, FIRST + 100_000)):
         commit(east, group, {(flow.topic, 0): position})

@@ -128,7 +128,11 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
         produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
         topics = prepare(flow.opened).topics
         run_window(
-            flow.flow, ledger, topics, in_this_process, WindowOrder(f"w{number}", slots=lambda: 1, advance=number == 0)
+            flow.flow,
+            ledger,
+            topics,
+            in_this_process,
+            WindowOrder(f"w{number}", slots=lambda _: 1, advance=number == 0),
         )
 
     def starts() -> list[int]:

@@ -265,7 +265,7 @@ def test_an_audit_replicates_its_range_and_no_more(
 
     def run(prepared, _spark, order):  # type: ignore[no-untyped-def]
         mine = prepared.opened
-        return run_window(mine.flow, mine.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 1))
+        return run_window(mine.flow, mine.ledger, prepared.topics, in_this_process, replace(order, slots=lambda _: 1))
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))

@@ -14,6 +14,7 @@ from airmirror.ledger import Ledger
 from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import CHECKED, ExecutorsNotReady, OtherPython, check_executors
 from airmirror.on_spark.windows import on_spark
+from airmirror.windows.demand import Demand
 
 MISMATCH = (
     "An exception was thrown from the Python worker.\npyspark.errors.exceptions.base.PySparkRuntimeError: "
@@ -26,6 +27,7 @@ b.bootstrap.servers = two:9092
 a->b.enabled = true
 a->b.tasks.max = 3
 """
+BURST = Demand((1e9,) * 8)
 
 
 class FakeSession:
@@ -96,7 +98,7 @@ def test_a_window_that_spark_can_not_run_asks_for_no_slots(tmp_path: Path, monke
     opened = Opened(configuration, flow, Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").flow(flow.name))
     monkeypatch.setattr(sessions, "in_process", lambda: FakeSession(MISMATCH))
     with on_spark(opened, None, lambda phase: None) as (slots, _), pytest.raises(OtherPython):
-        slots()
+        slots(BURST)
     monkeypatch.setattr(sessions, "in_process", FakeSession)
     with on_spark(opened, None, lambda phase: None) as (slots, _):
-        assert slots() == 3
+        assert slots(BURST) == 3

@@ -31,7 +31,7 @@ def test_an_application_replicates_up_to_the_ends_in_as_many_windows_as_it_takes
         names.append(order.window)
         opened = prepared.opened
         short = replace(opened.flow, window=replace(opened.flow.window, max_bytes=60_000))
-        return run_window(short, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda: 1))
+        return run_window(short, opened.ledger, prepared.topics, in_this_process, replace(order, slots=lambda _: 1))
 
     monkeypatch.setattr(on_ranges, "run", run)
     ranges = tmp_path / "ranges.json"

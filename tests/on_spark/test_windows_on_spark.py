@@ -21,8 +21,9 @@ from airmirror.on_spark import execute as on_spark
 from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import execute
 from airmirror.on_spark.library import digest
-from airmirror.on_spark.sessions import close, connect, parallelism
+from airmirror.on_spark.sessions import capacity, close, connect
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.demand import at_most
 from airmirror.windows.following import Follow
 from airmirror.windows.judging import no_objection
 from airmirror_local.brokers import Broker
@@ -86,7 +87,7 @@ def test_two_windows_over_spark_connect(
     flow, daemons = mirror(east, west, tmp_path, partitions=4), list[int]()
     for start in (0, 300):
         spark = spark_of(flow)
-        assert parallelism(spark) == 2
+        assert capacity(spark) == at_most(2)
         produce(east, flow.topic, records(300, start))
         result = flow.run(functools.partial(execute, spark))
         assert result.is_verified

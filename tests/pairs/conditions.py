@@ -93,7 +93,7 @@ def _followed(estate: Estate, order: str) -> Iterator[None]:
 
 def _follow(opened: Opened) -> None:
     prepared = prepare(opened)
-    order = WindowOrder("follows", slots=lambda: 1, following=FOLLOW)
+    order = WindowOrder("follows", slots=lambda _: 1, following=FOLLOW)
     run_window(prepared.opened.flow, opened.ledger, prepared.topics, at_once, order)
 
 

@@ -66,7 +66,9 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     commit(east, end, {(flow.topic, 0): 26, (flow.topic, 2): 0})
     produce(east, flow.topic, numbered(10, 40), partition=0)
     topics = prepare(flow.opened).topics
-    run_window(flow.flow, flow.opened.ledger, topics, in_this_process, WindowOrder("w", slots=lambda: 1, advance=False))
+    run_window(
+        flow.flow, flow.opened.ledger, topics, in_this_process, WindowOrder("w", slots=lambda _: 1, advance=False)
+    )
     produce(east, flow.topic, numbered(5, 50), partition=0)  # which no window has seen
     commit(east, past, {(flow.topic, 0): 38})
     commit(west, middle, {(flow.remote_topic, 0): 3})

@@ -81,7 +81,7 @@ def die_with_the_driver(configuration: Configuration, flow: Flow, ledger_url: st
     fence.LEASE_MS = duration_ms
     opened = Opened(configuration, flow, Ledger(ledger_url).flow(flow.name))
     result = run_window(
-        flow, opened.ledger, prepare(opened).topics, in_this_process, WindowOrder("killed", slots=lambda: 2)
+        flow, opened.ledger, prepare(opened).topics, in_this_process, WindowOrder("killed", slots=lambda _: 2)
     )
     raise AssertionError(f"it was not killed: {result}")
 

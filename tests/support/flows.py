@@ -18,6 +18,7 @@ from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
+from airmirror.windows.demand import at_most, slots_for
 from airmirror.windows.following import Follow
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Execute, WindowOrder, run_window
@@ -67,7 +68,11 @@ class Mirror:
             self.opened.ledger,
             prepared.topics,
             execute,
-            WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda: slots, following=following),
+            WindowOrder(
+                window or uuid.uuid4().hex[:8],
+                slots=lambda demand: slots_for(demand, self.flow.window, at_most(slots)),
+                following=following,
+            ),
         )
 
     def assert_equal(self, isolation: str = "read_committed") -> int:

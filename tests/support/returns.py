@@ -87,7 +87,7 @@ class Both:
             opened.ledger,
             prepared.topics,
             in_this_process,
-            WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda: 2),
+            WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda _: 2),
         )
         measure_window(prepared.opened, result, lambda key: True)
         emit_checkpoints_if_due(opened, "checkpoints")

@@ -65,7 +65,7 @@ class Deployment:
                 opened.ledger,
                 prepared.topics,
                 in_this_process,
-                WindowOrder(uuid.uuid4().hex[:8], slots=lambda: 1),
+                WindowOrder(uuid.uuid4().hex[:8], slots=lambda _: 1),
             )
         return Window(flow, prepared, result)
 

@@ -97,7 +97,7 @@ class Pair:
         prepared = prepare(self.opened(flow))
         opened, window = prepared.opened, uuid.uuid4().hex[:8]
         result = run_window(
-            opened.flow, opened.ledger, prepared.topics, in_this_process, WindowOrder(window, slots=lambda: 1)
+            opened.flow, opened.ledger, prepared.topics, in_this_process, WindowOrder(window, slots=lambda _: 1)
         )
         done = do_tasks(opened, ("emit_offset_syncs", "emit_checkpoints"), window)
         assert [each.error for each in done] == [None, None], done

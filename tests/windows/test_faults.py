@@ -186,7 +186,7 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
         flow.opened.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder("w", slots=lambda: 1, advance=False),
+        WindowOrder("w", slots=lambda _: 1, advance=False),
     )
     assert [(row.copied, row.read_back) for row in result.rows] == [(5000, False)]
 

@@ -188,7 +188,7 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(
 
     def copied(window: str) -> None:
         topics = prepare(flow.opened).topics
-        run_window(flow.flow, ledger, topics, in_this_process, WindowOrder(window, slots=lambda: 1, advance=False))
+        run_window(flow.flow, ledger, topics, in_this_process, WindowOrder(window, slots=lambda _: 1, advance=False))
 
     def asleep(_findings: Sequence[GateRow]) -> dict[TopicPartition, str]:
         (mine,) = (lease for _, _, lease in ledger.leases() if lease.window == "gate")

@@ -77,7 +77,7 @@ def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, w
         flow.opened.ledger,
         prepared.topics,
         in_this_process,
-        WindowOrder("w", slots=lambda: 1, advance=False),
+        WindowOrder("w", slots=lambda _: 1, advance=False),
     )
     judged = judge_window(flow.flow, flow.opened.ledger, no_objection, window="judge", trusted=())
     assert [verdict.error for verdict in judged.verdicts] == [None]

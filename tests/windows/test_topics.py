@@ -37,7 +37,7 @@ def test_partitions_that_come_while_a_window_runs_are_the_next_ones(east: Broker
     for partition in range(4):
         produce(east, flow.topic, records(20, 100 * partition), partition=partition)
     result = run_window(
-        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, WindowOrder("between", slots=lambda: 2)
+        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, WindowOrder("between", slots=lambda _: 2)
     )
     assert result.copied == 40 and not [row.error for row in result.rows if row.error]
     assert flow.run().copied == 40

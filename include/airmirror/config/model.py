@@ -76,7 +76,8 @@ class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
     ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's. ``returns``:
-    topics that the reverse flow has brought to the source, and into which of the target they return.
+    topics that the reverse flow has brought to the source, and into which of the target they return. ``tasks_max``: None is
+    ``auto``.
     """
 
     source: Cluster

@@ -106,7 +106,7 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
         replication_policy_separator=settings["replication.policy.separator"].strip(),
         internal_topic_separator_enabled=as_boolean(settings["replication.policy.internal.topic.separator.enabled"]),
         replication_factor=integer("replication.factor"),
-        tasks_max=optional("tasks.max"),
+        tasks_max=None if settings["tasks.max"].strip() == "auto" else integer("tasks.max"),
         isolation_level=consumer.get("isolation.level", "read_committed").strip().lower(),
         auto_offset_reset=consumer.get("auto.offset.reset", "earliest").strip().lower(),
         window=Window(

@@ -44,9 +44,10 @@ class Advised:
 THROUGHPUT = (
     Advice(
         ("tasks.max",),
-        "A window takes a slot for each 64 MiB that it has to copy, tasks.max at most; not set: what Spark runs at once, "
-        "divided by the enabled flows",
-        "window.slot.bytes for how soon it takes more, tasks.max for the cores that the flow may hold",
+        "A window takes a slot for each 64 MiB that it has to copy, tasks.max at most; not set, or auto: what Spark runs at once "
+        "now, divided by the enabled flows, and more where its lag is old",
+        "window.slot.bytes for how soon it takes more, window.max.ms for how old a lag is, tasks.max for the cores that the flow "
+        "may hold",
         "a core and up to 256 MiB of memory for each slot, as long as the window lasts",
     ),
     Advice(

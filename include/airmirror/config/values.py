@@ -104,7 +104,7 @@ def check(key: Key, value: str, source: str = "") -> None:
     if key.type is KeyType.BOOLEAN:
         as_boolean(value)
     elif key.type in _BITS:
-        as_integer(value, key.type, key.minimum)
+        _check_integer(key, value)
     elif key.type is KeyType.SECONDS:
         as_seconds(value, key.minimum)
     elif key.type is KeyType.SCHEDULE:
@@ -121,6 +121,14 @@ def check(key: Key, value: str, source: str = "") -> None:
         accepted = (default, default.rpartition(".")[2]) if key.type is KeyType.CLASS else (default,)
         if SOURCE not in default and value not in accepted:
             raise ValueError(f"{f'can only be {default}' if default else 'must not be set'}: {key.reason}")
+
+
+def _check_integer(key: Key, value: str) -> None:
+    if value not in key.values:
+        try:
+            as_integer(value, key.type, key.minimum)
+        except ValueError as error:
+            raise ValueError(" or ".join((str(error), *key.values))) from None
 
 
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/]+):([0-9]{1,5})")

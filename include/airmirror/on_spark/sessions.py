@@ -29,11 +29,13 @@ from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import build, digest
 from airmirror.private import private_directory
+from airmirror.windows.demand import Capacity, at_most
 
 _INVALID = "INVALID_CONNECT_URL"  # said with the parameters, and so the token
 _REFUSED = (_INVALID, "UNAUTHENTICATED", "PERMISSION_DENIED")
 LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
 MOST_GENERATIONS = 1000
+NO_LIMIT = 2**31 - 1  # of executors: Spark's own default
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
 # Where the session has changed, the client closes itself and then can't ask for the details: no active session.
 CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
@@ -137,20 +139,33 @@ def _send(spark: SparkSession, library: Path) -> None:
         spark.sparkContext.addPyFile(str(library))
 
 
-def parallelism(spark: SparkSession) -> int:
-    """Return the number of tasks that Spark runs at once."""
-    master = spark.conf.get("spark.master", "") or ""
-    local = re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master)
-    if local:
-        return (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
-    most = int(spark.conf.get("spark.cores.max", "0") or 0)
-    cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
-    executors = int(spark.conf.get("spark.executor.instances", "0") or 0)
-    found = most or max(cores, 1) * executors
-    if found:
-        return found
-    # What has registered so far; a Connect session does not know, so tasks.max says it there.
-    return cores or 1 if _is_remote(spark) else int(spark.sparkContext.defaultParallelism)
+def capacity(spark: SparkSession) -> Capacity:
+    """Return how many tasks Spark runs at once: what its configuration says, else what has registered. With dynamic allocation of
+    executors both: what has registered, and what the configuration allows at the most."""
+
+    def number(key: str, default: int = 0) -> int:
+        return int(spark.conf.get(key, "") or default)
+
+    if (spark.conf.get("spark.master", "") or "").startswith("local"):
+        return at_most(_registered(spark))
+    grows = spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+    executors = (
+        number("spark.dynamicAllocation.maxExecutors", NO_LIMIT) if grows else number("spark.executor.instances")
+    )
+    limits = (number("spark.cores.max"), max(1, number("spark.executor.cores")) * executors)
+    most = min(filter(None, limits), default=0)
+    if most and not grows:
+        return at_most(most)
+    now = _registered(spark)
+    return Capacity(now, max(now, most))
+
+
+def _registered(spark: SparkSession) -> int:
+    """Return the cores of the executors that are there (2, before there are any). No function of a Connect session tells; a plan
+    does: a range without a number of partitions is given as many."""
+    [row] = spark.sql("EXPLAIN SELECT * FROM range(1)").collect()
+    found = re.search(r"splits=(\d+)", row[0])
+    return int(found[1]) if found else 1
 
 
 def close(spark: SparkSession) -> None:

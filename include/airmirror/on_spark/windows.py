@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,16 +16,18 @@ from airmirror.flows.measure import measure_failure, measure_latency, measure_wi
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.results import WindowResult, with_verdicts
 from airmirror.windows.window import Execute, WindowOrder, run_window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger(__name__)
+
 
 def run(prepared: Prepared, spark_url: str | None, order: WindowOrder) -> WindowResult:
-    """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process, in as many slots as that
-    runs at once."""
+    """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
     opened = prepared.opened
     with on_spark(opened, spark_url, order.tell) as (slots, execute):
         try:
@@ -75,8 +78,9 @@ def run_judged(
 @contextmanager
 def on_spark(
     opened: Opened, spark_url: str | None, tell: Callable[[str], None]
-) -> Iterator[tuple[Callable[[], int], Execute]]:
-    """Give a window's number of slots, and the function that executes them; the first use starts or joins Spark."""
+) -> Iterator[tuple[Callable[[Demand], int], Execute]]:
+    """Give the function that says how many slots a window takes, and the one that executes them; the first use starts or joins
+    Spark."""
     flow = opened.flow
     sessions: list[SparkSession] = []
 
@@ -90,11 +94,18 @@ def on_spark(
             check_executors(sessions[0], flow.name)
         return sessions[0]
 
-    def slots() -> int:
-        from airmirror.on_spark.sessions import parallelism
+    def slots(demand: Demand) -> int:
+        from airmirror.on_spark.sessions import capacity
 
         joined = spark()  # now, before the window takes its lease: where Spark can run nothing, it takes none
-        return flow.tasks_max or max(1, parallelism(joined) // max(1, len(opened.configuration.enabled)))
+        flows = 1 if flow.tasks_max else max(1, len(opened.configuration.enabled))
+        room = at_most(flow.tasks_max) if flow.tasks_max else capacity(joined)
+        count = slots_for(demand, flow.window, room, flows)
+        log.info(
+            "%d slots for %.1f MB, of which the oldest record has waited for %.0f s; %d tasks run at once, %d could, flows: %d.",
+            *(count, sum(demand.sizes) / 1e6, demand.waited_ms / 1000, room.now, room.most, flows),
+        )
+        return count
 
     def work(given: Sequence[Slot]) -> list[SlotResult]:
         from airmirror.on_spark.execute import execute

@@ -28,6 +28,7 @@ from airmirror.runbooks.stillness import await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.times import utc
+from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
 from airmirror.windows.window import WindowOrder, run_window
@@ -162,8 +163,11 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     def only(key: TopicPartition) -> bool:
         return topics is None or key.topic in topics
 
+    def slots(demand: Demand) -> int:
+        return slots_for(demand, opened.flow.window, at_most(opened.flow.tasks_max or SLOTS))
+
     window = f"last-{uuid.uuid4().hex[:12]}"
-    order = WindowOrder(window, slots=lambda: opened.flow.tasks_max or SLOTS, only=only, tell=tell)
+    order = WindowOrder(window, slots=slots, only=only, tell=tell)
     result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)
     wrong = [str(row.error) for row in result.rows if row.error is not None and only(row.key)]

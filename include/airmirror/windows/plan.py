@@ -5,7 +5,6 @@ Each partition resumes by invariant C. In the window ``slot.attempts`` and ``slo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
@@ -20,6 +19,7 @@ from airmirror.windows.errors import ProgressDiffers
 from airmirror.wire.mappings import MappingRecord
 
 BYTES_GUESSED = 1_000  # a record, where nothing was copied yet
+FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,19 @@ class Planned(CopyFacts):
         """An estimate, from what the records copied last took."""
         return (self.end - self.start) * self.record_bytes
 
-    def bytes_to_come(self, seconds: float, now_ms: int) -> float:
-        """An estimate of what comes in that time: as much a second as since the oldest record of its last transaction."""
-        if self.last is None or self.last.min_timestamp < 0:
-            return 0.0
+    def bytes_wanted(self, follows: bool, now_ms: int) -> float:
+        """An estimate of the bytes that a window copies. One that ``follows`` copies what comes in some seconds too: as much a
+        second as since the oldest record of the last transaction."""
+        if not follows or self.last is None or self.last.min_timestamp < 0:
+            return self.bytes
         since = max(1.0, (now_ms - self.last.min_timestamp) / 1000)
-        return (self.bytes + self.last.size) / since * seconds
+        return self.bytes + (self.bytes + self.last.size) / since * FOLLOW_SECONDS
+
+    def waited_ms(self, now_ms: int) -> int:
+        """The age of the newest record copied where others wait, which are hardly older; 0 where nothing tells."""
+        if self.start == self.end or self.last is None or self.last.max_timestamp < 0:
+            return 0
+        return now_ms - self.last.max_timestamp
 
     @property
     def has_work(self) -> bool:
@@ -107,15 +114,13 @@ def left_out(key: TopicPartition, remote_topic: str, state: State, error: Airmir
 
 
 def pack(
-    partitions: Sequence[tuple[SlotPartition, float]], slots: int, slot_bytes: int = 1
+    partitions: Sequence[tuple[SlotPartition, float]], slots: int
 ) -> list[tuple[tuple[SlotPartition, ...], float]]:
-    """Partitions with their bytes, spread over as many slots as they need of ``slot_bytes`` each, at most ``slots``; the largest
-    first to the emptiest slot.
+    """Partitions with their bytes, spread over ``slots``, or one each: the largest first to the emptiest slot.
 
     Returns each slot's partitions and its share of all bytes.
     """
-    needed = max(1, math.ceil(sum(size for _, size in partitions) / slot_bytes))
-    count = min(slots, len(partitions), needed)
+    count = min(slots, len(partitions))
     members: list[list[SlotPartition]] = [[] for _ in range(count)]
     bytes_of = [(0.0, 0, number) for number in range(count)]  # a heap: bytes, partitions, slot
     for partition, size in sorted(partitions, key=lambda item: -item[1]):

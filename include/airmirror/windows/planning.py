@@ -23,6 +23,7 @@ from airmirror.slot.adjacent import explained
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import TargetTruncated, TargetUnavailable, of_flow
 from airmirror.windows.declared import compacted_topics, may_be_purged, times_replaced
+from airmirror.windows.demand import Demand
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import ReturnOver, TopicFrozen
 from airmirror.windows.hanging import name_hanging
@@ -32,7 +33,6 @@ from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.owners import Owner, Ownership
 
 LEADER_SECONDS = 5.0
-FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
 
 
 def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) -> list[Planned]:
@@ -114,6 +114,13 @@ def chosen(
     return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
 
 
+def demand_of(wanted: Sequence[Planned], follows: bool) -> Demand:
+    """Return the bytes of these partitions, and how long the oldest record has waited."""
+    now_ms = int(time.time() * 1000)
+    sizes = tuple(item.bytes_wanted(follows, now_ms) for item in wanted)
+    return Demand(sizes, max((item.waited_ms(now_ms) for item in wanted), default=0))
+
+
 def slots_of(
     mirror: Mirror,
     *,
@@ -123,7 +130,7 @@ def slots_of(
     planned: Sequence[Planned],
     follow_ms: int = 0,
 ) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs."""
+    """Slots of these numbers, or of fewer, for what there is to do, and with ``follow_ms`` for what comes."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
@@ -156,10 +163,9 @@ def slots_of(
             keeps_times=not timeless.matches(item.topic),
             purged=may_be_purged(flow, item.topic),
         )
-        to_come = item.bytes_to_come(FOLLOW_SECONDS, now_ms) if follow_ms else 0.0
-        partitions.append((partition, item.bytes + to_come))
+        partitions.append((partition, item.bytes_wanted(follow_ms > 0, now_ms)))
     limit = flow.window.max_bytes
-    packed = pack(partitions, len(numbers), flow.window.slot_bytes)
+    packed = pack(partitions, len(numbers))
     return [
         Slot(
             flow=flow,

@@ -19,6 +19,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.connect_offsets import with_connect_offsets
+from airmirror.windows.demand import Demand
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, GrantedLease, fence_around, leased
 from airmirror.windows.following import Follow, FollowLoop, Latencies
@@ -26,7 +27,15 @@ from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, w
 from airmirror.windows.mirror import Mirror, check_ends
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, frozen_now, frozen_since, make_plan, slots_of, without_stuck
+from airmirror.windows.planning import (
+    chosen,
+    demand_of,
+    frozen_now,
+    frozen_since,
+    make_plan,
+    slots_of,
+    without_stuck,
+)
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, committed, window_rows
 from airmirror.windows.standing import standings_of, unfollowed
@@ -59,14 +68,14 @@ class Phases:
 class WindowOrder:
     """What a window is to do under its id ``window``, and who hears of it.
 
-    ``slots``: how many run at once at the most, asked when there is work. ``only``: which of the source's partitions; ``until``:
+    ``slots``: how many it takes for its demand, asked when there is work. ``only``: which of the source's partitions; ``until``:
     up to which offset of each, and nothing of others. ``following``: with ``window.follow.ms`` the window stays, whether anything
     is new or not, and is judged meanwhile; not with ``until``. With ``advance`` the engine's own checks judge alone, and what a
     gate holds stays held; without it the judgement is left to ``judge_window``. ``tell`` hears of phases, ``report`` of commits.
     """
 
     window: str
-    slots: Callable[[], int] = lambda: 1
+    slots: Callable[[Demand], int] = lambda demand: 1
     only: Callable[[TopicPartition], bool] = lambda partition: True
     until: Mapping[TopicPartition, int] | None = None
     following: Follow | None = None
@@ -111,12 +120,12 @@ def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, 
     follow_ms, following = order.follow_ms(flow), order.following
     seen_ms = int(time.time() * 1000)
     with phases("offsets and progress"):
-        planned, is_needed = _look(mirror, remote_topics, order)
-    if is_needed:
-        most = order.slots()
-        with leased(mirror, order.window, most) as granted:
+        planned, demand = _look(mirror, remote_topics, order)
+    if demand is not None:
+        count = order.slots(demand)
+        with leased(mirror, order.window, count) as granted:
             with phases("fence"):
-                fenced = fence_around(granted, most)
+                fenced = fence_around(granted, count)
             with phases("offsets and progress"):
                 mirror.catch_up()
                 granted.check_open()
@@ -148,16 +157,17 @@ def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, 
     return Copied(planned, results, verdicts, begun=begun, phases=phases, seen_ms=seen_ms)
 
 
-def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) -> tuple[list[Planned], bool]:
-    """The plan before the lease is taken, and whether there is anything to do that needs the lease."""
+def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) -> tuple[list[Planned], Demand | None]:
+    """The plan before the lease is taken, and what there is to copy; None: nothing needs the lease."""
     state, stuck = _state_before(mirror)
     state = with_connect_offsets(mirror, state, remote_topics)
     planned = make_plan(mirror, state, remote_topics)
-    follows, wanted = order.follow_ms(mirror.flow) > 0, chosen(planned, order.only, order.until)
-    new = any(part.takes_part(follows) and part.key not in state.holds for part in wanted)
+    follows, parts = order.follow_ms(mirror.flow) > 0, chosen(planned, order.only, order.until)
+    wanted = [part for part in parts if part.takes_part(follows) and part.key not in state.holds]
     doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
     left = order.advance and bool(mirror.index.unverified())
-    return planned, stuck or new or doubtful or left or need_starts(mirror.flow, state, planned)
+    is_needed = stuck or wanted or doubtful or left or need_starts(mirror.flow, state, planned)
+    return planned, demand_of(wanted, follows) if is_needed else None
 
 
 def _result_of(mirror: Mirror, order: WindowOrder, copied: Copied) -> WindowResult:

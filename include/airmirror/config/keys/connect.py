@@ -22,8 +22,10 @@ _NO_JMX = "there is no JMX here"
 
 _USED = (
     INT(
-        "tasks.max",
-        "The most slots (Spark tasks) of a window; not set: Spark's parallelism / enabled flows, at least 1.",
+        "tasks.max = auto",
+        "The most slots (Spark tasks) of a window. auto: its equal share of what Spark runs at once, among the enabled flows; "
+        "and where a record waits for longer than window.max.ms, what Spark can start besides (MirrorMaker 2's default is 1).",
+        values=("auto",),
         minimum=1,
     ),
     SHORT(

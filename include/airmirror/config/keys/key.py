@@ -44,7 +44,10 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class Key:
-    """One row of the table of keys. ``default`` is as it would be written in the file; None where there is none."""
+    """One row of the table of keys. ``default`` is as it would be written in the file; None where there is none.
+
+    ``values``: the only ones that it takes; those of a number it takes besides.
+    """
 
     name: str
     type: KeyType
