@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 from rich.console import Console
 
-from airmirror.cli.steps import steps
+from airmirror_local.demo.frame import steps
 from airmirror_local.records import keep_producing
 from airmirror_local.stack import DAG_ID, Stack, running_stack
 from support import ROOT
