@@ -1,12 +1,26 @@
 """SOAK.md says what was measured: growth, and whether it is within its limit."""
 
+from dataclasses import replace
+
+import pytest
+from benchmarks.everything import Hour, Sample
 from benchmarks.soak import GROWTH_LIMIT, MIB, Usage, leaks, report
 
 BEFORE = Usage(windows=100, resident=150 * MIB, sockets=1, descriptors=11, threads=1)
+EARLY = Sample(
+    minutes=2, resident=90 * MIB, descriptors=9, threads=3, lag=90.0, rows=10, at_rest=True
+)  # has not begun to count
+REST = Sample(minutes=11, resident=100 * MIB, descriptors=30, threads=5, lag=1.0, rows=200, at_rest=True)
+BUSY = Sample(minutes=30, resident=200 * MIB, descriptors=99, threads=50, lag=4.0, rows=900, at_rest=False)
+LAST = replace(REST, minutes=60, resident=104 * MIB)
+
+
+def said(usages: list[Usage], hour: Hour | None = None) -> list[str]:
+    return report([], usages, hour or Hour([EARLY, REST, BUSY, LAST]), 200, 60.0, 0.0).splitlines()
 
 
 def last_line(after: Usage) -> str:
-    [line] = [each for each in report([], [BEFORE, after], [], 200, 60.0, 0.0).splitlines() if each.startswith("From")]
+    [line] = [each for each in said([BEFORE, after]) if each.startswith("From 100")]
     return line
 
 
@@ -24,4 +38,22 @@ def test_growth_past_the_limits_is_named() -> None:
 
 
 def test_one_line_tells_nothing() -> None:
-    assert "no two lines" in report([], [BEFORE], [], 100, 60.0, 0.0)
+    assert "There are no two lines to compare." in said([BEFORE])
+
+
+@pytest.mark.parametrize(
+    ("last", "busy", "wrong"),
+    [
+        (LAST, BUSY, []),
+        (replace(LAST, resident=106 * MIB), BUSY, ["memory"]),
+        (replace(LAST, descriptors=31, threads=6, rows=201), BUSY, ["descriptors", "threads", "rows"]),
+        (LAST, replace(BUSY, lag=61.0), ["lag"]),
+    ],
+)
+def test_an_hour_of_everything_is_judged_at_rest_and_late_at_any_time(
+    last: Sample, busy: Sample, wrong: list[str]
+) -> None:
+    hour = Hour([EARLY, REST, busy, last])
+    assert hour.wrong() == wrong
+    [line] = [each for each in said([BEFORE], hour) if each.startswith("From the first sixth")]
+    assert f": {', '.join(wrong) or 'nothing'} over its limit" in line
