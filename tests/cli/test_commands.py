@@ -32,7 +32,7 @@ from support.topics import Record, assert_mirrored, create_topic, produce, read_
 @pytest.fixture(autouse=True)
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows without Spark, which tests/on_spark covers."""
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, in_this_process)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, in_this_process)))
 
 
 def test_a_window_that_follows(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,13 +53,13 @@ def test_a_window_that_follows(east: Broker, west: Broker, tmp_path: Path, monke
         with beside(work, time_is_up):
             return at_once(slots)
 
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, execute)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, execute)))
     done = command("run-window", "--follow", "5 min", "--json")
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     assert result["records"] == 100 and result["verified"] and result["followed"]["records"] == 50
     assert assert_mirrored(east, topic, west, remote) == 100
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, at_once)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, at_once)))
     said = command("run-window", "--follow", "5 min")  # nothing comes: its time is up at once
     assert said.exit_code == 0 and "Followed" not in said.stdout
     for nonsense in ("60", "soon", "0 s"):

@@ -26,7 +26,7 @@ from support.topics import assert_mirrored, create_topic, produce, read_all
 def test_a_take_over_is_planned_carried_out_and_continued(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, in_this_process)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, in_this_process)))
     topic = create_topic(east, f"orders-{uuid4().hex[:8]}", 1)
     produce(east, topic, numbered(100))
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)

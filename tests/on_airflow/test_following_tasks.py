@@ -94,7 +94,7 @@ def test_the_same_gate_judges_meanwhile_and_last(
         with beside(meanwhile, time_is_up):
             return at_once(slots)
 
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, execute)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, execute)))
     monkeypatch.setattr(work, "opened_flow", Given(flow.opened))
     name, run = flow.flow.name, "manual__1"
     with caplog.at_level("INFO"):

@@ -325,5 +325,5 @@ def test_the_plugins_folder_serves_a_package_that_is_not_installed(monkeypatch: 
 
 def test_the_stack_s_dags_folder_has_the_two_lines_that_are_documented() -> None:
     assert DAGS in (ROOT / "dags" / "airmirror_dags.py").read_text()
-    for document in ("README.md", "docs/deploy.md"):
+    for document in ("README.md", "docs/managed-airflow.md"):
         assert DAGS in (ROOT / document).read_text(), document

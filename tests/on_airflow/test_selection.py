@@ -32,7 +32,7 @@ def test_a_run_is_narrowed_down_to_partitions_a_dry_run_and_known_topics(
         return nullcontext(replace(flow.opened, flow=selection.applied(flow.flow)))
 
     monkeypatch.setattr(work, "opened_flow", opened)
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, at_once)))
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda _: 2, at_once)))
     name = flow.flow.name
     with caplog.at_level("INFO"):
         work.sync_topics(place, name, Selection(dry_run=True))
