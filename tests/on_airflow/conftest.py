@@ -326,6 +326,10 @@ def airflow(
             f"{name}->{target}.enabled = true",
             f"{name}->{target}.topics = {name}-.*",
         ]
+        if (
+            target == "proxied"
+        ):  # by its own name the reverse flow of `returning` may have brought records to these sources
+            lines.append(f"{name}->proxied.target.cluster.other.aliases = west")
     configuration = directory / "mirror.properties"
     if "gate" in flows:
         lines.append("gate->west.decide.users = admin, ann")
