@@ -74,15 +74,19 @@ def topic_acls(admin: Admin, timeout: float = TIMEOUT) -> frozenset[Acl]:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    try:
-        bindings = admin.client.describe_acls(every, request_timeout=timeout).result()
+
+    def described() -> Sequence[Any]:
+        try:
+            bindings: Sequence[Any] = admin.client.describe_acls(every, request_timeout=timeout).result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+                raise NoAuthorizer(admin.cluster.alias) from error
+            raise
         if not bindings and _has_no_authorizer(admin, timeout):
             raise NoAuthorizer(admin.cluster.alias)
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.SECURITY_DISABLED:
-            raise NoAuthorizer(admin.cluster.alias) from error
-        raise admin.failed(error) from error
-    return frozenset(map(_acl, bindings))
+        return bindings
+
+    return frozenset(map(_acl, admin.ask(described)))
 
 
 def create_acls(

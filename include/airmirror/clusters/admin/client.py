@@ -15,6 +15,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -106,7 +107,11 @@ class Admin:
 
     def topic_names(self, timeout: float = TIMEOUT) -> tuple[str, ...]:
         """The names of all topics, in order. Raises what describe() raises."""
-        return tuple(sorted(self.ask(lambda: self.client.list_topics(timeout=timeout)).topics))
+        return tuple(sorted(self.metadata(timeout).topics))
+
+    def metadata(self, timeout: float = TIMEOUT) -> ClusterMetadata:
+        """The brokers and all topics, with their leaders. Raises what describe() raises."""
+        return self.ask(lambda: self.client.list_topics(timeout=timeout))
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """Return the answer to a question that changes nothing. Raises the error that ``failed`` returns.
@@ -172,7 +177,7 @@ def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescr
     Raises ClusterUnreachable (transient), HostNotResolved, AccessDenied, UnsupportedClientSetting.
     """
     admin = cluster if isinstance(cluster, Admin) else connect(cluster)
-    metadata = admin.ask(lambda: admin.client.list_topics(timeout=timeout))
+    metadata = admin.metadata(timeout)
     topics = _described(admin, metadata.topics, timeout)
     return ClusterDescription(
         cluster_id=metadata.cluster_id or "",

@@ -115,10 +115,7 @@ def _lacks_a_node(admin: Admin, topic: NewTopic | NewPartitions, error: BaseExce
     """Return whether there are brokers enough for the replicas, and some are away: replicas of other topics name them."""
     if _code(error) != KafkaError.INVALID_REPLICATION_FACTOR:
         return False
-    try:
-        found = admin.client.list_topics(timeout=timeout)
-    except KafkaException as failed:
-        raise admin.failed(failed) from failed
+    found = admin.metadata(timeout)
     partitions = (partition for each in found.topics.values() for partition in each.partitions.values())
     nodes = set(found.brokers).union(*(partition.replicas for partition in partitions))
     return not isinstance(topic, NewTopic) or 0 < topic.replication_factor <= len(nodes)
@@ -150,13 +147,9 @@ def _wait_until_usable(admin: Admin, topics: Mapping[str, int], timeout: float) 
     """The topics that after ``timeout`` seconds still lack a partition or a leader (no event tells, so it is asked)."""
 
     def unusable() -> set[str]:
-        try:
-            found = admin.client.list_topics(timeout=timeout).topics
-        except KafkaException as error:
-            raise admin.failed(error) from error
         usable = {
             name
-            for name, topic in found.items()
+            for name, topic in admin.metadata(timeout).topics.items()
             if len(topic.partitions) >= topics.get(name, 0) and all(p.leader >= 0 for p in topic.partitions.values())
         }
         return topics.keys() - usable
