@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,6 @@ import uvicorn
 from fastapi import Body, Depends, FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
-from airmirror.config import Configuration
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.single import LogBounds, Single
 from airmirror.flows.measure import COMPLETED, LAST_SECONDS, MEASURED, SECONDS, VERIFIED, WINDOWS
@@ -28,7 +27,6 @@ from airmirror.ledger.samples import FlowSample
 from airmirror.ledger.tables import samples
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.topics.sound import sound
 from airmirror.web import app, security
 from airmirror.web.console import records
 from airmirror.wire.mappings import Action, Decision, Hold, MappingRecord
@@ -39,7 +37,7 @@ from support.ledgers import ORDERS, PROGRESS, TOPIC_ID, mapping, verified
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 RUN = "scheduled__2026-11-22T14:00:00+00:00"
-DAG = "replicate.east.west"
+NAME, DAG = "east->west", "replicate.east.west"
 FLOW = f"/console/api/flows/{DAG}"
 
 
@@ -54,28 +52,21 @@ class Viewer:
     red: dict[str, str] = field(default_factory=dict)
 
 
-def configuration(directory: Path, flows: Mapping[str, str] | None = None) -> Path:
-    """A configuration file of flows, each with its topics."""
-    wanted = {"east->west": ".*"} if flows is None else flows
-    names = dict.fromkeys(name for flow in wanted for name in flow.split("->"))
-    lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {LOOPBACK}:1" for name in names)]
-    for flow, topics in wanted.items():
-        lines += [f"{flow}.enabled = true", f"{flow}.topics = {topics}"]
-        lines += [f"{flow}.console.records.enabled = true", f"{flow}.console.records.mask = keeper"]
-    path = directory / "mirror.properties"
-    path.write_text("\n".join(lines) + "\n")
-    return path
+CONFIGURATION = f"""
+clusters = east, west
+east.bootstrap.servers = {LOOPBACK}:1
+west.bootstrap.servers = {LOOPBACK}:1
+{NAME}.enabled = true
+{NAME}.topics = .*
+{NAME}.console.records.enabled = true
+{NAME}.console.records.mask = keeper
+"""
 
 
-def all_dags(path: Path) -> set[str]:
-    found: Configuration = sound(path).configuration
-    return {f"replicate.{flow.source.alias}.{flow.target.alias}" for flow in found.enabled}
-
-
-def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str] | None = None) -> Viewer:
+def pretend(directory: Path, patch: pytest.MonkeyPatch) -> Viewer:
     """Put a viewer's permissions in the place of Airflow's, and the deployment's files into a directory."""
-    path, found = configuration(directory, flows), Viewer()
-    found.dags = all_dags(path)
+    path, found = directory / "mirror.properties", Viewer({DAG})
+    path.write_text(CONFIGURATION)
     patch.setenv("AIRMIRROR_CONFIG", str(path))
     patch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{directory / 'ledger.db'}")
 
@@ -101,12 +92,12 @@ def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str]
     return found
 
 
-def pretend_records(patch: pytest.MonkeyPatch, header: str = HOSTILE) -> None:
-    """Put made-up records in the place of both clusters': each copy has another wind. ``header``: the name of one."""
+def pretend_records(patch: pytest.MonkeyPatch) -> None:
+    """Put made-up records in the place of both clusters': each copy has another wind."""
 
     def single(alias: str, _key: TopicPartition, offset: int) -> Single:
         told = {"station": "Alki Point", "wind": 4.7 if alias == "east" else 4.1, "keeper": "Ann"}
-        headers = ((b"origin", b"buoy-7"), (b"keeper", b"Ann"), (header.encode(), b"m/s"))
+        headers = ((b"origin", b"buoy-7"), (b"keeper", b"Ann"), (HOSTILE.encode(), b"m/s"))
         return Single(offset, 1_795_356_000_000, b'{"station": 7}', json.dumps(told).encode(), headers, False)
 
     patch.setattr(records, "_routes", lambda cluster: nullcontext(cluster.alias))
@@ -128,9 +119,9 @@ class Stopped(AirmirrorError):
         return f"flow 'east->west': {HOSTILE} stopped: `airmirror status` says more"
 
 
-def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOSTILE) -> None:
+def fill(ledger: Ledger, now: int) -> None:
     """A flow with a lag, a hold of the gate and one of a person, a window that failed, groups and an hour of samples."""
-    own, minute = ledger.flow(flow), 60_000
+    own, minute = ledger.flow(NAME), 60_000
     records: list[Any] = [
         *(_at(mapping(n * 100, n * 100 + 100, window=f"{RUN}#1-{n:04x}"), now - (10 - n) * minute) for n in range(10)),
         _at(mapping(0, 50, partition=1, window=f"{RUN}#1-0009"), now - minute),
@@ -141,13 +132,13 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
             topic="orders",
             partition=1,
             offset=0,
-            reason=f"records differ: {hostile}",
+            reason=f"records differ: {HOSTILE}",
             window=f"{RUN}#1-0009",
             by="gate",
             time_ms=now - minute,
         ),
         Decision(
-            topic="payments", partition=0, time_ms=now - 30_000, action=Action.HOLD, offset=5, reason=hostile, by="ann"
+            topic="payments", partition=0, time_ms=now - 30_000, action=Action.HOLD, offset=5, reason=HOSTILE, by="ann"
         ),
     ]
     load(own, entries(*records))
@@ -172,7 +163,7 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
     )
     own.note_window(f"{RUN}#1-000a", {TopicPartition("orders", 1): Stopped()}, lambda key: True)
     group = GroupLag(
-        group=hostile, topic="orders", partition=0, cluster="east", position=900, lag=500, lag_ms=90_000, time_ms=now
+        group=HOSTILE, topic="orders", partition=0, cluster="east", position=900, lag=500, lag_ms=90_000, time_ms=now
     )
     own.note_group_lags(
         [replace(group, again=4, again_ms=2_500), replace(group, group="billing", partition=1, lag_ms=None)]
@@ -192,12 +183,12 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
         time_ms=now,
     )
     own.note_group_offsets([moved])
-    add_samples(ledger, flow, [sample(now - (60 - n) * minute, n) for n in range(60)])
+    add_samples(ledger, NAME, [sample(now - (60 - n) * minute, n) for n in range(60)])
 
 
-def decide(ledger: Ledger, now: int, flow: str = "east->west") -> None:
+def decide(ledger: Ledger, now: int) -> None:
     """Ann lets pass what the gate holds of ``fill``, and the gate judges so; its run is over."""
-    own = ledger.flow(flow)
+    own = ledger.flow(NAME)
     hold = own.holds()["orders", 1]
     passed = replace(verified(49, partition=1), time_ms=now)
     answer = Decision(
@@ -231,9 +222,9 @@ def _at(record: MappingRecord, time_ms: int) -> MappingRecord:
     )
 
 
-def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str = "east->west") -> None:
+def fill_many(ledger: Ledger, now: int, partitions: int, groups: int) -> None:
     """A flow of many partitions, some with a lag, and many groups."""
-    own, per_topic = ledger.flow(flow), 100
+    own, per_topic = ledger.flow(NAME), 100
     places = [(f"topic-{number // per_topic:04d}", number % per_topic) for number in range(partitions)]
     load(own, entries(*(_at(mapping(0, 10, topic=topic, partition=n), now - 5_000) for topic, n in places)))
     load(
