@@ -11,7 +11,7 @@ import gc
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -26,25 +26,24 @@ from airmirror.flows.following import following_of
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.maintenance import prune
 from airmirror.flows.prepare import Opened, open_flow, prepare
+from airmirror.runbooks.draining import in_threads
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import run, undo
 from airmirror.runbooks.runbook import SILENT
-from airmirror.slot.attempts import run_slot
-from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from benchmarks.data import create_topic
+from benchmarks.steady import BURSTS, COMMITTED, closing_consumer
 from benchmarks.windows import CONFIGURATION
 
 STAYS, MOVES, SHOP, READERS, FLOW = "stays", "moves", "shop", "readers", "all->west"
 PARTITIONS, SLOTS = 4, 2
 RATES = {STAYS: 900, MOVES: 100}  # records a second
-BURSTS = 20  # a second
 LOOK_SECONDS = 10.0
 MIGRATE_SECONDS, REHEARSE_SECONDS = 300.0, 600.0
 MEMORY_LIMIT, LAG_LIMIT = 1.05, 60.0  # times what it was; seconds
@@ -123,7 +122,7 @@ def everything(console: Console, directory: Path, source: Broker, target: Broker
     with ThreadPoolExecutor(len(parts)) as pool:
         futures = [pool.submit(work.until_one_fails, each) for each in parts]
         wait(futures, timeout=seconds, return_when=FIRST_EXCEPTION)
-        work.ended.set()
+        work.end()
         for future in futures:
             future.result()
     work.finish()
@@ -169,9 +168,9 @@ class _Work:
 
     def read_on(self) -> None:
         """The applications on the source: of the topic that stays, and the shop's while it sells."""
-        with _consumer(self._source, READERS, STAYS) as readers:
+        with _member(self._source, READERS, STAYS) as readers:
             while not self.ended.is_set():
-                with _consumer(self._source, SHOP, MOVES) as shop:
+                with _member(self._source, SHOP, MOVES) as shop:
                     while self._sells.is_set() and not self.ended.is_set():
                         self._read(shop)
                         readers.consume(1000, 0.1)
@@ -181,7 +180,7 @@ class _Work:
 
     def read_there(self) -> None:
         """An application on the target, which knows how late records are."""
-        with _consumer(self._target, "there", f"all.{STAYS}") as consumer:
+        with _member(self._target, "there", f"all.{STAYS}") as consumer:
             while not self.ended.is_set():
                 for message in consumer.consume(1000, 0.1):
                     if message.error() is None:
@@ -191,41 +190,24 @@ class _Work:
         """One window after the other, each of which follows until another wants its lease; in between the ledger forgets."""
         expectations = expectations_of(None)
         while not self.ended.is_set():
-            window = f"w{self.hour.windows}"
-            with ThreadPoolExecutor(SLOTS) as pool, self._opened() as opened, self._ended_early(opened, window):
+            window = self._window
+            with self._opened() as opened:
                 following = following_of(opened, expectations, window=window)
-
-                def execute(slots: Sequence[Slot]) -> list[SlotResult]:
-                    return [each for results in pool.map(run_slot, slots) for each in results]
-
                 try:
                     topics = prepare(opened).topics
                     order = WindowOrder(window, slots=lambda _: SLOTS, following=following)
-                    run_window(opened.flow, opened.ledger, topics, execute, order)
-                except (
-                    AirmirrorError
-                ) as error:  # the shop's procedures want the lease too; what is missing is told in the end
+                    run_window(opened.flow, opened.ledger, topics, in_threads, order)
+                except AirmirrorError as error:  # procedures want the lease too; what is missing is told in the end
                     self._console.print(f"{self._minutes:.1f} min: {window}: {error}")
                     self.ended.wait(1.0)
             self.hour.windows += 1
             self._rest()
 
-    @contextmanager
-    def _ended_early(self, opened: Opened, window: str) -> Iterator[None]:
-        """End the window from outside when all ends."""
-        is_over = threading.Event()
-
-        def end() -> None:
-            while not is_over.wait(0.5):
-                if self.ended.is_set():
-                    end_window(opened.flow, opened.ledger, window)
-                    return
-
-        with ThreadPoolExecutor(1) as pool:
-            ending = pool.submit(end)
-            yield
-            is_over.set()
-            ending.result()
+    def end(self) -> None:
+        """End all parts, and the window that follows."""
+        self.ended.set()
+        with self._opened() as opened:
+            end_window(opened.flow, opened.ledger, self._window)
 
     def _rest(self) -> None:
         if not self._moves.acquire(blocking=False):
@@ -256,7 +238,7 @@ class _Work:
             self._has_stopped.acquire()
         with self._opened() as opened:
             run(MIGRATION, Pair(opened, None), ORDER)
-        with _consumer(self._target, SHOP, f"all.{MOVES}") as shop:
+        with _member(self._target, SHOP, f"all.{MOVES}") as shop:
             self._read_all(shop)
         with self._opened() as opened:
             undo(MIGRATION, Pair(opened, None), ORDER)
@@ -278,9 +260,9 @@ class _Work:
         """Copy the rest, and see that nothing is missing. Raises RuntimeError."""
         with self._opened() as opened:
             order = WindowOrder("last", slots=lambda _: 1)
-            result = run_window(opened.flow, opened.ledger, prepare(opened).topics, _in_turn, order)
+            result = run_window(opened.flow, opened.ledger, prepare(opened).topics, in_threads, order)
         self.hour.copied = {topic: _count(self._target, f"all.{topic}") for topic in RATES}
-        with _consumer(self._source, SHOP, MOVES) as shop:
+        with _member(self._source, SHOP, MOVES) as shop:
             self._read_all(shop)
         if not result.is_verified or self.hour.copied != self.hour.produced:
             raise RuntimeError(f"{self.hour.produced} were produced, {self.hour.copied} can be read: {result}")
@@ -321,49 +303,36 @@ class _Work:
         return self._directory / "all.db"
 
     @property
+    def _window(self) -> str:
+        return f"w{self.hour.windows}"
+
+    @property
     def _minutes(self) -> float:
         return (time.monotonic() - self._begun) / 60
 
 
 @contextmanager
-def _consumer(bootstrap: str, group: str, topic: str) -> Iterator[Consumer]:
+def _member(bootstrap: str, group: str, topic: str) -> Iterator[Consumer]:
     """A member of the group, which commits every second and when it leaves."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": 1000,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([topic])
-    try:
+    with closing_consumer(
+        bootstrap, group, COMMITTED | {"enable.auto.commit": True, "auto.commit.interval.ms": 1000}
+    ) as consumer:
+        consumer.subscribe([topic])
         yield consumer
-    finally:
-        consumer.close()
 
 
 def _count(bootstrap: str, topic: str) -> int:
     """The records of a topic that can be read."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "count", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"isolation.level": "read_committed", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
     found, ends = 0, set[int]()
-    try:
+    with closing_consumer(bootstrap, "count", COMMITTED | {"enable.partition.eof": True}) as consumer:
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
         while len(ends) < PARTITIONS:
             for message in consumer.consume(10_000, 1.0):
                 if (error := message.error()) is None:
                     found += 1
                 elif error.name() == "_PARTITION_EOF":
                     ends.add(message.partition() or 0)
-        return found
-    finally:
-        consumer.close()
-
-
-def _in_turn(slots: Sequence[Slot]) -> list[SlotResult]:
-    return [result for slot in slots for result in run_slot(slot)]
+    return found
 
 
 def draw(hour: Hour, path: Path) -> None:

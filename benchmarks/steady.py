@@ -9,14 +9,15 @@ import struct
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 RECORD_BYTES, BURSTS = 100, 20  # bursts a second
 COMMIT_SECONDS, SAMPLE_SECONDS = 0.5, 0.2
+COMMITTED = {"isolation.level": "read_committed"}
 NO_COORDINATOR = (KafkaError.NOT_COORDINATOR, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 _stamp = struct.Struct(">dq")
 
@@ -100,7 +101,7 @@ def reading(bootstrap: str, topic: str, into: dict[int, Arrived]) -> Callable[[t
     """Everything of a topic, as a consumer with read_committed gets it."""
 
     def work(ended: threading.Event) -> None:
-        with _consumer(bootstrap, "bench-reader", isolation="read_committed") as consumer:
+        with closing_consumer(bootstrap, "bench-reader", COMMITTED) as consumer:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in into])
             while not ended.is_set():
                 for message in consumer.consume(1_000, 0.05):
@@ -120,7 +121,7 @@ def consuming(bootstrap: str, topic: str, group: str, into: dict[int, Committed]
     """A group that reads the source as records come and commits twice a second."""
 
     def work(ended: threading.Event) -> None:
-        with _consumer(bootstrap, group) as consumer:
+        with closing_consumer(bootstrap, group) as consumer:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in into])
             due, positions = 0.0, dict.fromkeys(into, 0)
             while not ended.is_set():
@@ -145,7 +146,7 @@ def sampling(
     """Where the group stands on the target, several times a second."""
 
     def work(ended: threading.Event) -> None:
-        with _consumer(bootstrap, group) as consumer:
+        with closing_consumer(bootstrap, group) as consumer:
             asked = [TopicPartition(topic, partition) for partition in range(partitions)]
             while not ended.wait(SAMPLE_SECONDS):
                 try:
@@ -178,18 +179,23 @@ def behind(
 
 
 @contextmanager
-def _consumer(bootstrap: str, group: str, isolation: str = "read_uncommitted") -> Iterator[Consumer]:
-    with ExitStack() as stack:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "isolation.level": isolation,
-                "fetch.wait.max.ms": 50,
-                "log_level": 0,
-            }
-        )
-        stack.callback(consumer.close)
+def closing_consumer(
+    bootstrap: str, group: str, more: Mapping[str, str | int | bool] | None = None
+) -> Iterator[Consumer]:
+    """A consumer that reads from the beginning and commits nothing by itself, unless ``more`` of its settings say otherwise."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+            "fetch.wait.max.ms": 50,
+            "log_level": 0,
+            **(more or {}),
+        }
+    )
+    try:
         yield consumer
+    finally:
+        consumer.close()
