@@ -25,6 +25,7 @@ from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
+from airmirror.runbooks.migration.order import MoveStep
 from airmirror.runbooks.moving import GroupsReadOn
 from airmirror.runbooks.takeover.handback import positions, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
@@ -60,6 +61,15 @@ def ready(east: Broker, west: Broker, directory: Path, group: str, read: int = 5
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, group, {(flow.topic, 0): read})
     windowed(flow)
+    return flow
+
+
+def migrating(east: Broker, west: Broker, directory: Path, group: str, *steps: MoveStep) -> Mirror:
+    """A flow whose move group has read twenty of thirty records, after these steps of its migration."""
+    flow, _ = moving(east, west, directory, groups=group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, *steps)
     return flow
 
 
@@ -242,10 +252,7 @@ def test_a_migration_is_not_undone_while_its_groups_are_cut_over_again(
 ) -> None:
     """No lease is taken for that: the other one has slept until moves were forgotten, or until they were about to be."""
     group = a_group()
-    flow, _ = moving(east, west, tmp_path, groups=group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror", "cut_over_consumers")
+    flow = migrating(east, west, tmp_path, group, "mirror", "cut_over_consumers")
     other = elsewhere(flow.opened, tmp_path)
     with monkeypatch.context() as patched:
         if slept_until == "put_back":
@@ -263,10 +270,7 @@ def test_groups_that_are_cut_over_while_that_is_undone_go_back_to_where_they_sto
 ) -> None:
     """The cut-over sleeps before it moves them: the undo finds them where they stood, and forgets that they are to be moved."""
     group = a_group()
-    flow, _ = moving(east, west, tmp_path, groups=group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow = migrating(east, west, tmp_path, group, "mirror")
     other, write_them = elsewhere(flow.opened, tmp_path), group_moving.commit_offsets
 
     def sleeps(*given: Any) -> Any:
@@ -286,10 +290,7 @@ def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they
 ) -> None:
     """It has written that they are cut over; they stood somewhere on the target before."""
     group = a_group()
-    flow, _ = moving(east, west, tmp_path, groups=group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow = migrating(east, west, tmp_path, group, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 3})
     with killed_at(consumers, "move_groups"):
         takes(flow.opened, "cut_over_consumers")
