@@ -102,7 +102,7 @@ def on_spark(
         room = at_most(flow.tasks_max) if flow.tasks_max else capacity(joined)
         count = slots_for(demand, flow.window, room, flows)
         log.info(
-            "%d slots for %.1f MB, of which the oldest record has waited for %.0f s; %d tasks run at once, %d could, flows: %d.",
+            "%d slots for %.1f MB; the newest record copied there is %.0f s old; %d tasks run at once, %d could, flows: %d.",
             *(count, sum(demand.sizes) / 1e6, demand.waited_ms / 1000, room.now, room.most, flows),
         )
         return count

@@ -12,7 +12,8 @@ GROWTH = 4  # times what Spark runs now: where no more executors come, a window 
 
 @dataclass(frozen=True)
 class Demand:
-    """The bytes of each partition that a window has to copy, and for how long the oldest record has waited, in ms."""
+    """The bytes of each partition that a window has to copy, and the most that a record can have waited, in ms: since the newest
+    one that was copied (after a quiet time too, for no offset tells when those came that wait)."""
 
     sizes: tuple[float, ...]
     waited_ms: int = 0
