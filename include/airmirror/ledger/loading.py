@@ -18,7 +18,7 @@ from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
-from airmirror.wire.mappings import MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
+from airmirror.wire.mappings import LaterRecord, MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, OffsetSync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 
@@ -34,7 +34,10 @@ Change = tuple[
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the mapping topic, in log order; how many were malformed, which are logged and skipped."""
+    """Take in records of the mapping topic, in log order; how many were malformed, which are logged and skipped.
+
+    Raises LaterRecord.
+    """
     changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}, verified: {}}
     malformed, seen = 0, dict[tuple[Any, ...], int]()
     for entry in entries:
@@ -42,6 +45,9 @@ def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequen
         try:
             record = decode(key, value)
             _check_names(record)
+        except LaterRecord as error:
+            error.place = f"{topic} at offset {entry.offset}"
+            raise
         except MalformedRecord as error:
             malformed += 1
             _skip(topic, entry, error)
