@@ -28,16 +28,11 @@ LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's li
 INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
 
-Change = tuple[
-    tuple[Any, ...], Row | None
-]  # a primary key without the flow, and the other columns; None: it is deleted
+Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, the other columns; None: deleted
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the mapping topic, in log order; how many were malformed, which are logged and skipped.
-
-    Raises LaterRecord.
-    """
+    """Take in records of the mapping topic, in log order; how many were malformed, and skipped. Raises LaterRecord."""
     changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}, verified: {}}
     malformed, seen = 0, dict[tuple[Any, ...], int]()
     for entry in entries:

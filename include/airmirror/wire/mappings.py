@@ -344,10 +344,10 @@ class LaterRecord(AirmirrorError):
     version: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.place} has a record of kind {self.kind} in version {self.version}, which a later version of Airmirror wrote: "
-            "install that one wherever this flow runs (docs/upgrade.md)"
+        found = (
+            f"{self.place} has a record of kind {self.kind} in version {self.version}, of a later version of Airmirror"
         )
+        return f"{found}: install that one wherever this flow runs (docs/upgrade.md)"
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
