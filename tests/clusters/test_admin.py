@@ -13,7 +13,6 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from airmirror.clusters.admin.client import (
-    DESTROY_BROKER,
     AccessDenied,
     Admin,
     ClusterUnreachable,
@@ -119,7 +118,7 @@ def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int)
                     {"retention.ms": SimpleNamespace(value="7", source=1, is_read_only=0, is_sensitive=0)}
                 )
             else:
-                answer.set_exception(KafkaException(KafkaError(DESTROY_BROKER)))
+                answer.set_exception(KafkaException(KafkaError(-137)))  # _DESTROY_BROKER
             return dict.fromkeys(resources, answer)
 
         def poll(self, _: float) -> None:
