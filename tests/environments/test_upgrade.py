@@ -78,7 +78,9 @@ class Version:
     def window(self) -> int:
         """Run a window, which must verify everything, as soon as no other one has the lease; returns what it has copied."""
         once_more = Retrying(
-            retry=retry_if_result(lambda answer: answer[0] == TRY_AGAIN), stop=stop_after_delay(BUSY_SECONDS)
+            retry=retry_if_result(lambda answer: answer[0] == TRY_AGAIN),
+            stop=stop_after_delay(BUSY_SECONDS),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
         )
 
         def run() -> tuple[int, str]:
