@@ -88,11 +88,13 @@ def unleased(journal: Journal, window: str) -> Iterator[MappingWriter]:
         yield MappingWriter(journal, appender, window)
 
 
-def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
+def move_groups(
+    writer: MappingWriter, rows: Sequence[GroupPosition], *, cut_over: Collection[GroupMove] = ()
+) -> list[GroupOffset]:
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
-    ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
-    have gone further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
+    ``cut_over``: the records that a cut-over has begun; its groups that stand there already are remembered too, as they may go
+    further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
     journal = writer.journal
     rows, there = held_back(journal, rows), list_groups(journal.target)
@@ -104,13 +106,13 @@ def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
     offsets = _to_write(rows, planned, on_target)
-    moves_ = _remembered(writer, planned, rows, on_target, None if all_too else offsets)
+    moves_ = _remembered(writer, planned, rows, on_target, None if cut_over else offsets)
     known = set(moved(journal).values())
     remember(writer, [each for each in moves_ if each not in known])
     errors = commit_offsets(journal.target, offsets)
     writer.check()  # Kafka has no fence for positions: whoever has the lease by now may have put groups back
     journal.catch_up()
-    remember_again(writer, moves_)
+    remember_again(writer, [*cut_over, *moves_])  # in this order: of a position that it moved, the later record counts
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
 
