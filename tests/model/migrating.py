@@ -113,6 +113,7 @@ def can_finish(world: World, me: Process, rules: OrderRules) -> Outcome:
         ends = max((world.account(THERE, topic) or Account()).position, back.end if back is not None else 0)
         if world.owner(topic) is Owner.SOURCE or len(world.logs[topic][EAST]) > ends:
             return refused(world, me, "it can't be finished yet", [topic])
+        world = world._replace(stood=put(world.stood, topic, UNKNOWN))  # its people want no undo any more
     moves = tuple((each, its, True) for each in me.topics if (its := world.moves[THERE][each]) is not None)
     return "finds that it may finish", world, on(me, seen=moves)
 

@@ -307,7 +307,6 @@ DEEP = (
         "failover",
         "undo of a failover",
     ),
-    more(TWICE_UNDONE, "a cut-over, done twice and undone twice", "migrate consumers for shop"),
     more(TAKEOVER, "a hand-back, a take-over, and a move group", "migrate consumers for shop", budget=WRITE),
 )
 

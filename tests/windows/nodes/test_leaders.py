@@ -89,7 +89,8 @@ def test_a_group_on_a_partition_without_a_leader_waits_for_one(
     settings = {"replication.factor": "1", "offset.storage.replication.factor": "3"}
     flow, group = mirror(east, three, tmp_path, settings=settings), topic("billing")
     produce(east, flow.topic, records(50))
-    assert flow.run().is_verified
+    result = flow.run()
+    assert result.is_verified, [str(row.error) for row in result.rows]
     commit(east, group, {(flow.topic, 0): 20})
     broker = leader(flow, three, flow.remote_topic, "target")
     broker.kill()
