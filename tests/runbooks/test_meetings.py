@@ -340,6 +340,21 @@ def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they
     assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
 
 
+def test_where_groups_stood_is_asked_by_their_names(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that was just started lists none of its groups for a moment, and names no error."""
+    group = a_group()
+    flow = ready(east, west, tmp_path, group)
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with monkeypatch.context() as patched:
+        patched.setattr(group_moving, "list_groups", lambda routes: {})
+        fail_over(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 5}
+    undo_failover(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 3}
+
+
 def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:

@@ -102,7 +102,7 @@ def move_groups(
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
         raise GroupsActive(journal.flow.name, tuple(active))
-    on_target = stable_offsets(journal.target, names & there.keys(), {row.remote_topic for row in rows})
+    on_target = stable_offsets(journal.target, names, {row.remote_topic for row in rows})
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
     offsets = _to_write(rows, planned, on_target)
@@ -255,7 +255,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up. Raises OffsetsHeld."""
     found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
     there = list_groups(journal.target) if found else {}
-    at = stable_offsets(journal.target, {each.group for each in found} & there.keys(), {each.topic for each in found})
+    at = stable_offsets(journal.target, {each.group for each in found if each.group}, {each.topic for each in found})
     rows = []
     for move in found:
         now = at.get(move.group, {}).get(move.key)
@@ -292,9 +292,8 @@ def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Seque
     """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
     that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
     left = {each.name for each in to_put_back(journal, ours)}
-    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
-    there = list_groups(journal.target) if names else {}
-    at = stable_offsets(journal.target, names & there.keys(), topics)
+    names, topics = {row.move.group for row in rows if row.move.group}, {row.move.topic for row in rows}
+    at = stable_offsets(journal.target, names, topics)
     for row in rows:
         found = at.get(row.move.group, {}).get(row.move.key)
         if row.move.group and (found.offset if found else -1) != row.move.before:

@@ -160,7 +160,7 @@ def remember_cut_over(writer: MappingWriter, move: Move) -> list[GroupMove]:
     if (mark.group, mark.topic, mark.partition) in known:
         return [mark]
     target, topics = writer.journal.target, set(move.names.values())
-    at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
+    at = stable_offsets(target, set(move.groups), topics)  # by name: a node that was just started lists none at first
     found = [
         replace(
             mark,
@@ -251,7 +251,7 @@ def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> l
 
 def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> GroupChecks:
     rows, there = held_back(mirror, rows), list_groups(mirror.target)
-    at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
+    at = committed_offsets(mirror.target, {row.group for row in rows})
     known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
     same = _of_one_place(mirror, rows, known)
     left = [row for row in rows if not _is_cut_over(row, known, at, same)]
