@@ -163,7 +163,8 @@ STORIES: dict[str, Story] = {
         "both",
     ),
     "rehearsal": Story(
-        (*_BEGIN, Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})), "both"
+        (*_BEGIN, "window", Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})),
+        "both",
     ),
 }
 
