@@ -155,6 +155,8 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
 def remember_cut_over(writer: MappingWriter, move: Move) -> list[GroupMove]:
     """Write once that the groups are cut over, and where they stand on the target, before any is moved: who has committed more
     there when it is undone did so since. Return what this cut-over says of that."""
+    if not move.groups:  # a later cut-over may have some, and is the first one then
+        return []
     writer.journal.catch_up()
     known, mark = moved(writer.journal), cut_over_mark(writer.window)
     if (mark.group, mark.topic, mark.partition) in known:
