@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.ports import free_port
@@ -53,8 +53,12 @@ class Stack:
 
     def start(self, *words: str) -> None:
         """Start the services, and wait until each says that it is well."""
-        self.compose("up", "--detach", *words, *self.services)
-        await_result(self.are_well, READY_SECONDS)
+        try:
+            self.compose("up", "--detach", *words, *self.services)
+            await_result(self.are_well, READY_SECONDS)
+        except (AssertionError, RetryError):
+            print(self.compose("ps", "--all"), self.compose("logs", "--tail", "40"))
+            raise
 
     def are_well(self) -> bool:
         states = [json.loads(line) for line in self.compose("ps", "--format", "json").splitlines()]
@@ -166,9 +170,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         started.compose("build")
         started.start()
         yield started
-    except AssertionError:
-        print(started.compose("ps", "--all"), started.compose("logs", "--tail", "40"))
-        raise
     finally:
         started.compose("down", "--volumes", "--remove-orphans")
     assert volumes() <= before, "what `down --volumes` leaves behind has no name"
