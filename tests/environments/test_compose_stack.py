@@ -35,6 +35,7 @@ DAG = "replicate.east.west"
 OURS = {"airmirror-spark", "airmirror-airflow"}
 OPTIONAL = "grafana"  # nothing here asks it
 RECORDS, BYTES = 400_000, 250
+KEPT = {"retention.ms": "-1"}  # the records are of a day long ago
 READY_SECONDS, RUN_SECONDS = 600.0, 900.0
 
 
@@ -195,7 +196,7 @@ def test_images_are_built_once_and_what_is_mounted_is_no_part_of_them(stack: Sta
 
 def test_a_worker_is_killed_in_mid_window(stack: Stack) -> None:
     east, west = stack.cluster("east"), stack.cluster("west")
-    create_topic(east, "orders", 4)
+    create_topic(east, "orders", 4, KEPT)
     produce(east, "orders", numbered(RECORDS, size=BYTES))
     with stack.airflow() as client:
         client.wait(lambda: DAG in client.dag_ids(), READY_SECONDS)
@@ -251,7 +252,7 @@ def test_all_is_there_after_down_and_up(stack: Stack) -> None:
 
 def copies_in_one_window(stack: Stack, topic: str, count: int) -> None:
     """Records of a new topic are there after the first run that begins after them."""
-    create_topic(stack.cluster("east"), topic, 6)
+    create_topic(stack.cluster("east"), topic, 6, KEPT)
     produce(stack.cluster("east"), topic, numbered(count))
     with stack.airflow() as client:
         assert client.wait_for_run(DAG, client.trigger(DAG), RUN_SECONDS) == "success"
