@@ -1,40 +1,63 @@
-# Two images of one file: `spark`, with what executors need and no more, and `airflow`, with everything. (`console` is a step of it.)
-# Both have the same Python: Spark refuses a driver and executors of different minor versions.
+# Two images of one file: `spark`, with what executors need, and `airflow`, which is that and everything else. So they have the
+# same Python (Spark refuses a driver and executors of different minor versions) and share what is largest. Steps of them: `build`,
+# `wheels`, `wheel`. pip takes nothing whose hash is not in the lock, to build with neither.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS base
-# procps: Spark's scripts call ps. curl: health checks.
+# procps: Spark's scripts call ps. curl: health checks. The archive of classes is for heaps of more than 32 GB.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini zip \
+    && rm -rf /var/lib/apt/lists/* /usr/lib/jvm/*/lib/server/classes_nocoops.jsa \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
-COPY requirements-hashes.txt requirements-executor-hashes.txt ./
 ENTRYPOINT ["/usr/bin/tini", "--"]
 
-FROM base AS spark
-# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with.
-RUN pip install --require-hashes -r requirements-executor-hashes.txt \
-    && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
-USER airmirror
-WORKDIR /var/lib/spark
+FROM base AS build
+# setuptools makes wheels, Node (of a wheel) the console's bundles; neither comes into an image that runs.
+COPY requirements-build-hashes.txt ./
+RUN pip install --require-hashes --only-binary :all: -r requirements-build-hashes.txt
 
-FROM base AS console
-# Node, from a wheel, makes the console's bundles, and setuptools our own wheel; nothing of them comes into the image that runs.
-COPY requirements-console-hashes.txt ./
-RUN pip install --require-hashes -r requirements-console-hashes.txt
+FROM build AS wheels
+# PySpark and its client are published as sources alone.
+COPY requirements-hashes.txt ./
+RUN pip wheel --require-hashes --no-deps --only-binary :all: --no-binary pyspark,pyspark-client \
+    --no-build-isolation --use-pep517 --wheel-dir /wheels -r requirements-hashes.txt
+
+FROM build AS wheel
 COPY include include
 COPY pyproject.toml setup.py CHANGELOG.md README.md LICENSE ./
 RUN PYTHONPATH=include python -m airmirror_local.console \
     && pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 
-FROM base AS airflow
-RUN pip install --require-hashes -r requirements-hashes.txt
-COPY include include
-COPY --from=console /wheel /wheel
+FROM base AS spark
+# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with. Left out: packages' own
+# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), libraries of other systems.
+COPY requirements-executor.txt ./
+RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
+    pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \
+    && cd /usr/local/lib/python3.*/site-packages \
+    && find . -type d -name tests -prune -exec rm -rf {} + \
+    && rm -r pyarrow/*_flight* pyarrow/*_s3* pyarrow/include \
+    && cd pyspark/jars \
+    && rm *-osx-* *-windows-* datanucleus-* derby* hive-[!s]* hive-se* hive-shims* spark-hive* \
+    && zip -qd rocksdbjni-*.jar '*.dll' '*.jnilib' '*-linux32*' '*-musl.so' '*-ppc64le.so' '*-riscv64.so' '*-s390x.so' \
+    && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
+USER airmirror
+WORKDIR /var/lib/spark
+
+FROM spark AS airflow
+USER root
+WORKDIR /opt/airmirror
+COPY requirements.txt ./
+# PySpark has all that its client has.
+RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
+    grep -v pyspark-client requirements.txt > /tmp/requirements.txt \
+    && pip install --no-index --no-deps --find-links /wheels -r /tmp/requirements.txt \
+    && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} +
 COPY dags dags
-RUN pip install --no-deps --no-index /wheel/*.whl \
-    && mkdir -p /opt/airflow/logs && chown -R airmirror /opt/airflow
+RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel \
+    pip install --no-deps --no-index /wheel/*.whl \
+    && mkdir -p /opt/airflow/login /opt/airflow/logs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
 USER airmirror
