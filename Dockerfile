@@ -11,7 +11,9 @@ RUN apt-get update \
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
 COPY requirements-hashes.txt requirements-executor-hashes.txt ./
-ENTRYPOINT ["/usr/bin/tini", "--"]
+# Spark starts its pods with it on Kubernetes; everything else it runs under tini.
+COPY include/kubernetes/entrypoint.sh /opt/entrypoint.sh
+ENTRYPOINT ["/opt/entrypoint.sh"]
 
 FROM base AS spark
 # Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with.

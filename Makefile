@@ -25,7 +25,7 @@ LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_t
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
+.PHONY: help install check test-quick test test-all test-ci kubernetes-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step 
 
 test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
 	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
+
+kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too
+	$(BIN)/pytest --no-skips $(if $(CHART),,--deselect tests/environments/in_kubernetes.py::test_airflow_by_its_chart_replicates_with_a_pod_a_task) tests/environments/in_kubernetes.py
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)$(if $(ONLY), --only $(ONLY))

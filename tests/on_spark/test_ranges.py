@@ -11,7 +11,7 @@ import pytest
 from airmirror.flows.audit import Range
 from airmirror.on_spark import ranges as on_ranges
 from airmirror.on_spark.job import DONE, main
-from airmirror.on_spark.ranges import read_ranges, write_ranges
+from airmirror.on_spark.ranges import as_text, read_ranges
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -36,7 +36,7 @@ def test_an_application_replicates_up_to_the_ends_in_as_many_windows_as_it_takes
     monkeypatch.setattr(on_ranges, "run", run)
     ranges = tmp_path / "ranges.json"
     given = [Range(flow.topic, 0, 10, 30)]
-    write_ranges(ranges, given)
+    ranges.write_text(as_text(given))
     assert read_ranges(ranges) == given
     config = tmp_path / "job.properties"
     lines = {line.key: line.value for line in flow.opened.configuration.settings}
