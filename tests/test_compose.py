@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography.fernet import Fernet
 
 from airmirror.config import load, resolve
 from airmirror.config.keys import KEYS, Use
@@ -92,7 +93,6 @@ def test_secrets_come_from_the_environment_and_all_of_them_are_explained() -> No
     assert used == explained
     assert all(line.endswith("=") for line in lines if line and not line.startswith("#"))
     assert all(":?" in match for match in re.findall(r"\$\{\w+[^}]*\}", TEXT)), "a missing secret must stop the start"
-    assert ".env" in (ROOT / ".dockerignore").read_text().splitlines()
     assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
 
 
@@ -148,28 +148,81 @@ def test_one_broker_can_hold_every_topic_that_is_made(path: str) -> None:
 
 def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:
     targets = {target for name in airflow_services() for _, target in mounts(name)}
-    copied = {f"/opt/airmirror/{name}" for name in re.findall(r"^COPY (\w+) \1$", DOCKERFILE, re.MULTILINE)}
+    image = DOCKERFILE.partition("FROM spark AS airflow")[2]
+    copied = {f"/opt/airmirror/{name}" for name in re.findall(r"^COPY (\w+) \1$", image, re.MULTILINE)}
     for value in SERVICES["airflow-scheduler"]["environment"].values():
         if isinstance(value, str) and value.startswith("/opt/"):
             assert any(value == known or value.startswith(f"{known}/") for known in targets | copied), value
-    assert copied == {f"/opt/airmirror/{name}" for name in ("include", "dags")}
+    assert copied == {"/opt/airmirror/dags"}
 
 
 def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:
-    assert re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE) == [
-        ("python:${PYTHON}-slim-bookworm", "base"),
-        ("base", "spark"),
-        ("base", "console"),
-        ("base", "airflow"),
-    ]
+    stages = dict(reversed(pair) for pair in re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE))
+    assert (
+        stages["base"] == "python:${PYTHON}-slim-bookworm"
+        and stages["spark"] == "base"
+        and stages["airflow"] == "spark"
+    )
     python = re.search(r"^ARG PYTHON=3\.(\d+)$", DOCKERFILE, re.MULTILINE)
     assert python is not None
     assert 11 <= int(python[1]) <= 13
-    installed = re.findall(r"pip install --require-hashes -r (\S+)", DOCKERFILE)  # their pins: test_package.py
-    of_images = {"requirements-executor-hashes.txt", "requirements-hashes.txt"}
-    assert len(installed) == 3 and {*installed} == of_images | {"requirements-console-hashes.txt"}
-    assert all(name in DOCKERFILE.partition("FROM base AS spark")[0] for name in of_images)
-    assert {service["build"]["target"] for service in SERVICES.values() if "build" in service} == {"spark", "airflow"}
+
+
+def test_pip_takes_what_has_a_hash_to_build_with_too() -> None:
+    """From a registry, or from a step that took it so; and of what is built on the way, nothing but what is named."""
+    lines = re.findall(r"pip (?:install|wheel) (.+?)(?: &&|$)", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
+    fetching = [line for line in lines if "--no-index" not in line and not line.endswith(" .")]
+    assert [line.rpartition(" ")[2] for line in fetching] == [
+        "requirements-build-hashes.txt",
+        "requirements-hashes.txt",
+    ]
+    assert all("--require-hashes" in line and "--only-binary :all:" in line for line in fetching)
+    building = [line for line in lines if "--no-binary" in line or line.endswith(" .")]
+    assert len(building) == 2 and all("--no-build-isolation" in line for line in building)
+
+
+def test_each_image_is_built_once_and_no_registry_is_asked_for_it() -> None:
+    built = {name: service["build"]["target"] for name, service in SERVICES.items() if "build" in service}
+    assert sorted(built.values()) == ["airflow", "spark"]
+    for name, service in SERVICES.items():
+        if service["image"].startswith("airmirror-"):
+            assert service["pull_policy"] == "never"
+            others = name not in built
+            assert not others or _reached(name) & set(built), f"{name} can start before its image is built"
+
+
+def _reached(name: str) -> set[str]:
+    """What a service waits for, and what that waits for."""
+    direct = set(SERVICES[name].get("depends_on", ()))
+    return direct.union(*map(_reached, direct))
+
+
+def test_what_is_mounted_is_no_part_of_an_image_and_a_secret_neither() -> None:
+    """A change of it builds nothing."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    taken = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    mounted = {source.removeprefix("./") for name in SERVICES for source, _ in mounts(name) if source.startswith("./")}
+    for path in {*mounted, ".env", "tests", "docs"}:
+        assert not any(Path(path).is_relative_to(place) or Path(place).is_relative_to(path) for place in taken), path
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    for name in " ".join(copied).split():
+        assert any(
+            Path(place).match(name) or place.startswith(f"{name}/") or Path(name).match(place) for place in taken
+        ), name
+
+
+def test_a_line_of_the_documents_fills_the_secrets(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^\(umask .*>\.env\)$", (ROOT / "docs" / "deploy.md").read_text(), re.MULTILINE)
+    (tmp_path / ".env.example").write_text((ROOT / ".env.example").read_text())
+    subprocess.run(["sh", "-ec", line], cwd=tmp_path, check=True)
+    file = tmp_path / ".env"
+    filled = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    assert set(filled) == set(re.findall(r"\$\{(\w+)", TEXT))
+    assert len(set(filled.values())) == len(filled)
+    assert all(re.fullmatch(r"[\w-]{43}=", value) for value in filled.values()), "in URLs and JSON without an escape"
+    assert file.stat().st_mode & 0o077 == 0
+    Fernet(filled["AIRFLOW_FERNET_KEY"])
 
 
 def test_airflow_finds_spark_and_the_monitoring_finds_airflow() -> None:

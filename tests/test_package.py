@@ -243,14 +243,6 @@ def test_versions_with_hashes_are_those_of_the_lock() -> None:
     assert not TOOLS & {line.partition("==")[0] for line in pinned}
 
 
-def test_the_spark_image_has_what_executors_are_given_and_spark() -> None:
-    given = (ROOT / "requirements-executor.txt").read_text().splitlines()
-    found, lock = with_hashes("requirements-executor-hashes.txt"), with_hashes("requirements-hashes.txt")
-    assert {pin: found[pin] for pin in given if not pin.startswith("#")}.items() <= lock.items()
-    others = {pin.partition("==")[0] for pin in found.keys() - set(given)}
-    assert others == {"pyspark", "py4j", "pyarrow"} and found.items() <= lock.items()
-
-
 @pytest.mark.seconds
 def test_it_runs_where_no_checkout_lies(wheel: Path, tmp_path: Path) -> None:
     unpacked, home = tmp_path / "site", tmp_path / "home"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,16 @@ def redis_server() -> str:
     if program is None:
         pytest.skip("CeleryExecutor needs Redis: apt install redis-server")
     return program
+
+
+def docker() -> None:
+    """A Docker engine that answers, with Compose. Skips the test where there is none."""
+    for words in (("compose", "version"), ("info",)):
+        try:
+            subprocess.run(["docker", *words], capture_output=True, text=True, check=True)
+        except (FileNotFoundError, subprocess.CalledProcessError) as error:
+            said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1]
+            pytest.skip(
+                f"containers are started, and `docker {' '.join(words)}` says: {said}: https://docs.docker.com/engine/install, "
+                "then start it"
+            )
