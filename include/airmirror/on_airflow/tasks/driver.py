@@ -87,7 +87,7 @@ def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[Dri
 
 def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
     """Log what the driver has said of its window, remove its pod if all went well, and return its exit status."""
-    from airflow.providers.cncf.kubernetes.kube_client import ApiException
+    from kubernetes.client import ApiException
 
     try:
         states = pods.read_namespaced_pod(name, namespace).status.container_statuses or []
