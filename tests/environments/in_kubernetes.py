@@ -40,8 +40,8 @@ import sys
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 topic, partitions, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-for made in AdminClient({"bootstrap.servers": "east:9092"}).create_topics([NewTopic(topic, partitions, 1)]).values():
-    made.result()
+admin = AdminClient({"bootstrap.servers": "east:9092"})
+admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 producer = Producer({"bootstrap.servers": "east:9092", "linger.ms": 20})
 for number in range(count):
     producer.produce(topic, key=str(number), value=f"{number}:" + "x" * 400, partition=number % partitions)
@@ -110,7 +110,8 @@ def namespace() -> Iterator[None]:
         kubectl("create", "configmap", "airmirror", f"--from-file={config}")
         kubectl("create", "secret", "generic", "airmirror", *(f"--from-literal={k}={v}" for k, v in SECRET.items()))
         for manifest in ("rights", "spark-submit", "spark-connect"):
-            kubectl("apply", "--filename", str(MANIFESTS / f"{manifest}.yaml"))
+            asked = (MANIFESTS / f"{manifest}.yaml").read_text()  # of processors, less than of a node of two
+            kubectl("apply", "--filename", "-", given=asked.replace("500m", "100m").replace("250m", "100m"))
         kubectl("apply", "--filename", str(ROOT / "tests" / "environments" / "kubernetes.yaml"))
         kubectl("wait", "--for=condition=Available", "deployment", "--all", f"--timeout={PATIENCE}s")
         kubectl("wait", "--for=condition=Ready", "pod/worker", f"--timeout={PATIENCE}s")
