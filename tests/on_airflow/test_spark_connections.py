@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from airflow.providers.cncf.kubernetes import kube_client
 from airflow.sdk.exceptions import AirflowException
+from kubernetes.client import ApiException
 
 from airmirror.flows.audit import Range
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
+from airmirror.on_airflow.tasks.driver import SecretRefused, files_in_secret
 from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
 from airmirror.on_airflow.tasks.submit import DriverNotPossible, KubernetesClientMissing, LedgerOutOfReach
 from airmirror.on_spark.ranges import read_ranges
@@ -135,8 +137,9 @@ class _Pods:
         ended = SimpleNamespace(terminated=SimpleNamespace(exit_code=self.status))
         return SimpleNamespace(status=SimpleNamespace(container_statuses=[SimpleNamespace(state=ended)]))
 
-    def read_namespaced_pod_log(self, name: str, namespace: str, tail_lines: int) -> str:
-        return "of Spark\nairmirror: window w1: done"
+    def read_namespaced_pod_log(self, name: str, namespace: str, tail_lines: int, *, _preload_content: bool) -> Any:
+        said = b"of Spark\nairmirror: window w1: done"
+        return str(said) if _preload_content else SimpleNamespace(data=said)  # what the real one returns
 
     def delete_namespaced_pod(self, name: str, namespace: str) -> None:
         self.pods.clear()
@@ -191,6 +194,20 @@ def test_a_driver_in_a_pod_has_its_files_from_a_secret(
             assert window.run().rows == ()
     assert "airmirror: window w1: done" in caplog.messages
     assert pods.secrets == {} and bool(pods.pods) == bool(status)  # a driver that has failed can be read
+
+
+def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = _Pods(0)
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    for status in (403, 503):
+
+        def refuse(namespace: str, body: object, status: int = status) -> None:
+            raise ApiException(status=status, reason="planted")
+
+        monkeypatch.setattr(pods, "create_namespaced_secret", refuse)
+        with pytest.raises(SecretRefused, match=f"{status} planted.*rights.yaml") as caught, files_in_secret({}, "n"):
+            pass
+        assert caught.value.transient == (status == 503)
 
 
 def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:

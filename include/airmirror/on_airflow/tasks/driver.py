@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from airmirror.errors import AirmirrorError
 from airmirror.on_spark.job import APPLICATION
 from airmirror.on_spark.library import build, digest
 
@@ -24,6 +25,24 @@ MOUNT = "/etc/airmirror"  # where the driver's pod has the secret
 LABELS = {"app.kubernetes.io/name": "airmirror", "app.kubernetes.io/component": "window"}
 
 log = logging.getLogger(__name__)
+
+
+class SecretRefused(AirmirrorError):
+    """A window whose secret Kubernetes does not take."""
+
+    namespace: str
+    reason: str
+    status: int
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.status >= 500
+
+    def __str__(self) -> str:
+        return (
+            f"Kubernetes does not take the window's secret in namespace {self.namespace!r} ({self.status} {self.reason}); "
+            "the rights that Airflow's tasks need: kubectl apply -f include/kubernetes/rights.yaml"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,6 +79,7 @@ def files_uploaded(contents: Mapping[str, str]) -> Iterator[DriverFiles]:
 def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[DriverFiles]:
     """For a driver in a pod. The secret is removed in the end, and so is the pod, unless it has failed."""
     from airflow.providers.cncf.kubernetes.kube_client import get_kube_client
+    from kubernetes.client import ApiException
 
     pods, name = get_kube_client(), f"airmirror-{uuid4().hex[:12]}"
     secret = {
@@ -67,7 +87,10 @@ def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[Dri
         "stringData": {**contents, APPLICATION.name: APPLICATION.read_text()},
         "immutable": True,
     }
-    pods.create_namespaced_secret(namespace, secret)
+    try:
+        pods.create_namespaced_secret(namespace, secret)
+    except ApiException as error:
+        raise SecretRefused(namespace, str(error.reason), status=int(error.status or 0)) from error
     options = {
         f"spark.kubernetes.driver.secrets.{name}": MOUNT,
         "spark.kubernetes.driver.pod.name": name,
@@ -91,11 +114,12 @@ def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
 
     try:
         states = pods.read_namespaced_pod(name, namespace).status.container_statuses or []
-        said = pods.read_namespaced_pod_log(name, namespace, tail_lines=10_000)
+        # As bytes: the client (36.0) makes text of them by str(), b'…' and all.
+        said = pods.read_namespaced_pod_log(name, namespace, tail_lines=10_000, _preload_content=False).data
     except ApiException as error:
         log.warning("The driver's pod %s in namespace %s can't be read: %s", name, namespace, error.reason)
         return None
-    for line in said.splitlines():
+    for line in said.decode(errors="replace").splitlines():
         if line.startswith("airmirror:"):
             log.info("%s", line)
     ends = [state.state.terminated.exit_code for state in states if state.state.terminated is not None]
