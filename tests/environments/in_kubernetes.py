@@ -13,6 +13,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -184,15 +185,18 @@ def test_executors_of_spark_connect_come_go_and_die(orders: str) -> None:
 
 
 @pytest.mark.skipif("CHART" not in os.environ or shutil.which("helm") is None, reason="CHART=… and helm are needed")
-def test_airflow_by_its_chart_replicates_with_a_pod_a_task(orders: str) -> None:
+def test_airflow_by_its_chart_replicates_with_a_pod_a_task(orders: str, tmp_path: Path) -> None:
     in_worker("python", "-c", "import psycopg2, sys; c = psycopg2.connect(sys.argv[1]); c.autocommit = True; "
               "c.cursor().execute('create database airflow')", LEDGER.replace("+psycopg2", ""))  # fmt: skip
     database = LEDGER.rpartition("/")[0] + "/airflow"
     kubectl("create", "secret", "generic", "airflow-metadata", f"--from-literal=connection={database}")
-    kubectl("delete", "serviceaccount", "airflow-worker")  # the chart makes it
-    values = str(MANIFESTS / "airflow-values.yaml")
+    release = ("meta.helm.sh/release-name=airflow", f"meta.helm.sh/release-namespace={NAMESPACE}")
+    kubectl("annotate", "serviceaccount", "airflow-worker", *release)  # the chart's own from now on
+    kubectl("label", "serviceaccount", "airflow-worker", "app.kubernetes.io/managed-by=Helm")
+    values = tmp_path / "values.yaml"
+    values.write_text((MANIFESTS / "airflow-values.yaml").read_text().replace("250m", "100m"))
     subprocess.run(
-        ["helm", "install", "airflow", os.environ["CHART"], "--namespace", NAMESPACE, "--values", values],
+        ["helm", "install", "airflow", os.environ["CHART"], "--namespace", NAMESPACE, "--values", str(values)],
         check=True, timeout=PATIENCE,
     )  # fmt: skip
     kubectl("wait", "--for=condition=Available", "deployment", "--all", f"--timeout={PATIENCE}s")
