@@ -36,9 +36,9 @@ RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \
     && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} + \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
-# Spark starts its pods with it on Kubernetes; everything else it runs under tini.
-COPY include/kubernetes/entrypoint.sh /opt/entrypoint.sh
-ENTRYPOINT ["/opt/entrypoint.sh"]
+# Spark starts its pods with it on Kubernetes; everything else it runs under tini. Airflow's chart calls it by this name.
+COPY include/kubernetes/entrypoint.sh /entrypoint
+ENTRYPOINT ["/entrypoint"]
 USER airmirror
 WORKDIR /var/lib/spark
 
