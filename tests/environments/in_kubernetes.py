@@ -108,8 +108,9 @@ def namespace() -> Iterator[None]:
     """Two clusters, PostgreSQL, Spark Connect, and a pod that is as one of Airflow's workers."""
     kubectl("create", "namespace", NAMESPACE)
     try:
-        config = ROOT / "include" / "compose" / "mirror.properties"
-        kubectl("create", "configmap", "airmirror", f"--from-file={config}")
+        config = (ROOT / "include" / "compose" / "mirror.properties").read_text()
+        more = "tasks.max = 8\n"  # than two executors run at once
+        kubectl("create", "configmap", "airmirror", f"--from-literal=mirror.properties={config}{more}")
         kubectl("create", "secret", "generic", "airmirror", *(f"--from-literal={k}={v}" for k, v in SECRET.items()))
         for manifest in ("rights", "spark-submit", "spark-connect"):
             asked = (MANIFESTS / f"{manifest}.yaml").read_text()  # of processors, less than of a node of two
