@@ -172,8 +172,11 @@ def test_executors_of_spark_connect_come_go_and_die(orders: str) -> None:
     until(lambda: len(running_executors()) == 2, "two executors")
     more = f"more-{uuid.uuid4().hex[:8]}"
     in_worker("python", "-", more, "8", str(MANY), given=PRODUCE)
-    window = ["airmirror", "run-window", "--flow", "east->west", "--spark", "sc://spark-connect:15002"]
-    command = ["kubectl", "--namespace", NAMESPACE, "exec", "worker", "--", *window]
+    window = "airmirror run-window --flow 'east->west' --spark sc://spark-connect:15002"
+    windows = (
+        f"while {window}; status=$?; [ $status = 75 ]; do :; done; exit $status"  # 75: cut, the next one continues
+    )
+    command = ["kubectl", "--namespace", NAMESPACE, "exec", "worker", "--", "bash", "-c", windows]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         grown = until(lambda: process.poll() is not None or len(running_executors()) > 2, "a third executor")
         assert grown and process.poll() is None, process.communicate()[0]
