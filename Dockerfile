@@ -4,10 +4,10 @@
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS base
-# procps: Spark's scripts call ps. curl: health checks.
+# procps: Spark's scripts call ps. curl: health checks. The archive of classes is for heaps of more than 32 GB.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini zip \
+    && rm -rf /var/lib/apt/lists/* /usr/lib/jvm/*/lib/server/classes_nocoops.jsa \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
@@ -30,11 +30,17 @@ RUN PYTHONPATH=include python -m airmirror_local.console \
     && pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 
 FROM base AS spark
-# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with; no package's own tests.
+# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with. Left out: packages' own
+# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), libraries of other systems.
 COPY requirements-executor.txt ./
 RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \
-    && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} + \
+    && cd /usr/local/lib/python3.*/site-packages \
+    && find . -type d -name tests -prune -exec rm -rf {} + \
+    && rm -r pyarrow/*_flight* pyarrow/*_s3* pyarrow/include \
+    && cd pyspark/jars \
+    && rm *-osx-* *-windows-* datanucleus-* derby* hive-[!s]* hive-se* hive-shims* spark-hive* \
+    && zip -qd rocksdbjni-*.jar '*.dll' '*.jnilib' '*-linux32*' '*-musl.so' '*-ppc64le.so' '*-riscv64.so' '*-s390x.so' \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
 # Spark starts its pods with it on Kubernetes; everything else it runs under tini. Airflow's chart calls it by this name.
 COPY include/kubernetes/entrypoint.sh /entrypoint
@@ -46,8 +52,10 @@ FROM spark AS airflow
 USER root
 WORKDIR /opt/airmirror
 COPY requirements.txt ./
+# PySpark has all that its client has.
 RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
-    pip install --no-index --no-deps --find-links /wheels -r requirements.txt \
+    grep -v pyspark-client requirements.txt > /tmp/requirements.txt \
+    && pip install --no-index --no-deps --find-links /wheels -r /tmp/requirements.txt \
     && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} +
 COPY dags dags
 RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel \

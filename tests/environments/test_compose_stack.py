@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.ports import free_port
@@ -35,6 +35,7 @@ DAG = "replicate.east.west"
 OURS = {"airmirror-spark", "airmirror-airflow"}
 OPTIONAL = "grafana"  # nothing here asks it
 RECORDS, BYTES = 400_000, 250
+KEPT = {"retention.ms": "-1"}  # the records are of a day long ago
 READY_SECONDS, RUN_SECONDS = 600.0, 900.0
 
 
@@ -53,8 +54,12 @@ class Stack:
 
     def start(self, *words: str) -> None:
         """Start the services, and wait until each says that it is well."""
-        self.compose("up", "--detach", *words, *self.services)
-        await_result(self.are_well, READY_SECONDS)
+        try:
+            self.compose("up", "--detach", *words, *self.services)
+            await_result(self.are_well, READY_SECONDS)
+        except (AssertionError, RetryError):
+            print(self.compose("ps", "--all"), self.compose("logs", "--tail", "40"))
+            raise
 
     def are_well(self) -> bool:
         states = [json.loads(line) for line in self.compose("ps", "--format", "json").splitlines()]
@@ -166,9 +171,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         started.compose("build")
         started.start()
         yield started
-    except AssertionError:
-        print(started.compose("ps", "--all"), started.compose("logs", "--tail", "40"))
-        raise
     finally:
         started.compose("down", "--volumes", "--remove-orphans")
     assert volumes() <= before, "what `down --volumes` leaves behind has no name"
@@ -194,7 +196,7 @@ def test_images_are_built_once_and_what_is_mounted_is_no_part_of_them(stack: Sta
 
 def test_a_worker_is_killed_in_mid_window(stack: Stack) -> None:
     east, west = stack.cluster("east"), stack.cluster("west")
-    create_topic(east, "orders", 4)
+    create_topic(east, "orders", 4, KEPT)
     produce(east, "orders", numbered(RECORDS, size=BYTES))
     with stack.airflow() as client:
         client.wait(lambda: DAG in client.dag_ids(), READY_SECONDS)
@@ -250,7 +252,7 @@ def test_all_is_there_after_down_and_up(stack: Stack) -> None:
 
 def copies_in_one_window(stack: Stack, topic: str, count: int) -> None:
     """Records of a new topic are there after the first run that begins after them."""
-    create_topic(stack.cluster("east"), topic, 6)
+    create_topic(stack.cluster("east"), topic, 6, KEPT)
     produce(stack.cluster("east"), topic, numbered(count))
     with stack.airflow() as client:
         assert client.wait_for_run(DAG, client.trigger(DAG), RUN_SECONDS) == "success"
