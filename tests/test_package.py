@@ -23,6 +23,7 @@ from airmirror.web.console.registration import DIST, manifest
 from airmirror_local.brokers import Broker
 from support import ROOT
 from support.hostile import numbered
+from support.releases import last_release
 from support.topics import assert_mirrored, create_topic, produce
 
 TOOLS = {
@@ -195,6 +196,7 @@ def test_the_changelog_is_in_keep_a_changelog_s_form() -> None:
     numbers = [tuple(map(int, each.groups()[:3])) for each in found if each]
     assert numbers == sorted(numbers, reverse=True) and numbers[-1] == (0, 1, 0)
     assert not any("unreleased" in head for head in heads[1:])
+    assert last_release()
     kinds = set(re.findall(r"^### (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 

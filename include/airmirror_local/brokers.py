@@ -47,7 +47,7 @@ IMPATIENT = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
-    "producer.id.expiration.check.interval.ms": "500",
+    "producer.id.expiration.check.interval.ms": "3000",  # a task a partition, of which a broker has hundreds
     "log.cleaner.backoff.ms": "1000",  # it looks at every log each time, also at those of tests that are over
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "log.retention.check.interval.ms": "1000",

@@ -32,7 +32,8 @@ if how == "exception":
     raise ValueError
 if how == "return":
     sys.exit()
-time.sleep(600)
+while True:
+    time.sleep(0.05)  # a signal that comes just before a sleep begins is looked at after it
 """
 
 
@@ -57,7 +58,10 @@ def test_nothing_is_left_when_the_starter_ends(tmp_path: Path, how: str) -> None
         assert len(started) == 2
         if how.startswith("SIG"):
             starter.send_signal(signal.Signals[how])
-        starter.wait(20)
+        try:
+            starter.wait(20)
+        finally:
+            starter.kill()
     for attempt in Retrying(stop=stop_after_delay(10), wait=wait_fixed(0.05), reraise=True):
         with attempt:
             assert group(started[0].pid) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _seconds = struct.Struct("d")
@@ -16,11 +17,12 @@ def make(file: Path) -> None:
     file.write_bytes(_seconds.pack(0.0))
 
 
-def jump(file: Path, seconds: float) -> str:
-    """Set it ten minutes forwards, then as much back, then right; each for a third of ``seconds``."""
+def jump(file: Path, seconds: float, begun: Callable[[], object] = lambda: None) -> str:
+    """Set it ten minutes forwards, then as much back, then right, each for a third of ``seconds``; ``begun`` is called then."""
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as clock:
         for ahead in (FAR, -FAR, 0.0):
             _seconds.pack_into(clock, 0, ahead)
+            begun()
             time.sleep(seconds / 3)
     return f"ten minutes ahead, then behind, for {seconds / 3:.1f} s each"
 

@@ -22,7 +22,10 @@ from support.acls import AUTHORIZER
 from support.topics import await_nodes
 
 FRAGILE_NODE = 2  # of the three: a fragile remote topic lies on it alone
-QUICK = IMPATIENT | {"replica.lag.time.max.ms": "3000"}  # how long a node that is cut off counts as one in sync
+QUICK = IMPATIENT | {
+    "replica.lag.time.max.ms": "3000",  # how long a node that is cut off counts as one in sync
+    "producer.id.expiration.check.interval.ms": "500",  # producers are forgotten for a second or two
+}
 NODE = re.compile(
     rb"(?:^|-)(\d+)(?:-|$)"
 )  # in what a node calls itself to another: 1, broker-1-fetcher-0, raft-client-1

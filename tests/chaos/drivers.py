@@ -25,6 +25,7 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import open_flow
 from airmirror_local.proxy import Exchange, Proxy
+from chaos import clock
 from chaos.stories import Doing, Hit
 from support.forked import processes
 from support.returns import FORWARD
@@ -43,6 +44,11 @@ class Command:
     config: Path
     ledger: str
     ended: Path
+
+    @property
+    def clock(self) -> Path:
+        """The clock of its machine."""
+        return self.ended.with_suffix(".clock")
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,7 @@ def _end(number: int, frame: Any) -> None:
 def _carry_out(command: Command, step: Any) -> None:
     said = list[str]()
     signal.signal(signal.SIGTERM, _end)
+    clock.follow(command.clock, 0.0)
     try:
         with impatient():
             outcome = EndedCommand(left=_done(command, step, said), said=tuple(said))

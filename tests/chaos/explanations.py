@@ -69,7 +69,7 @@ def unexplained(errors: Collection[str], happened: Collection[str]) -> list[str]
 
 
 LATE = frozenset({"kill_driver", "end_driver", "second_driver"})  # another one has done it, or a part of it
-NO_SOURCE = frozenset({"refuse", "kill_node", "stop_node", "cut", "lose"})
+NO_SOURCE = frozenset({"refuse", "kill_node", "stop_node", "cut", "lose", "fill_disk"})
 
 OF_COMMANDS: dict[str, Collection[str]] = {
     "SourceGone": NO_SOURCE,

@@ -154,10 +154,15 @@ def hijack(cluster: Cluster, name: str) -> bool:
     return True
 
 
-def fill_disk(node: Broker, seconds: float, give_up: Callable[[], Exception]) -> str:
-    """No file of a node can grow: it ends by itself, as one whose disk is full. Later there is room, and it is started again."""
+def fill_disk(
+    node: Broker, seconds: float, give_up: Callable[[], Exception], full: Callable[[], object] = lambda: None
+) -> str:
+    """No file of a node can grow: it ends by itself, as one whose disk is full. Later there is room, and it is started again.
+
+    ``full``: called as soon as that is so."""
     process = psutil.Process(node.process.pid)
     process.rlimit(psutil.RLIMIT_FSIZE, (1, process.rlimit(psutil.RLIMIT_FSIZE)[1]))
+    full()
     waiting = Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(ENDS_SECONDS))
     try:
         waiting(lambda: node.process.running)

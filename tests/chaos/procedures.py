@@ -17,14 +17,16 @@ from airmirror.slot.contract import transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.wire.owners import Owner
 from airmirror_local.proxy import Exchange, Proxy, pass_on, start_proxy
+from chaos import clock
 from chaos.drivers import Command, EndedCommand, Running, Watch, impatient
 from chaos.estates import Estate, Positions, Side
 from chaos.explanations import of_commands
 from chaos.faults import Happened
-from chaos.moves import hijack
+from chaos.moves import fill_disk, hijack
 from chaos.run import Report
 from chaos.stories import Doing, Hit, Kind, ProcedurePlan
 from support.forked import processes
+from support.moves import forgetting
 from support.sides import Sides
 from support.snapshots import snapshot
 from support.topics import await_nodes, forget_clients
@@ -32,6 +34,7 @@ from support.topics import await_nodes, forget_clients
 ATTEMPTS = 10  # to do a command, after its faults
 LONGEST = 90.0  # seconds of a command
 RETRY_SECONDS = 0.3
+FORGETS_SECONDS = 0.6  # in which a broker has looked for what it may forget
 # Whether topics are frozen, and whether they return or have returned, when a command says that its last step is done.
 OWNERS = {
     ("failover", "freeze"): (True, False),
@@ -192,7 +195,9 @@ class Telling:
     def _start(self, doing: Doing, *, elsewhere: bool) -> Running:
         self.report.commands += 1
         ended = self.estate.directory / f"{uuid.uuid4().hex}.ended"
-        return Running.start(Command(doing, self.estate.config, self.estate.ledger(elsewhere=elsewhere), ended))
+        command = Command(doing, self.estate.config, self.estate.ledger(elsewhere=elsewhere), ended)
+        clock.make(command.clock)
+        return Running.start(command)
 
     def _judge(self, doing: Doing, ended: EndedCommand) -> None:
         """A fault may only show as an error that passes, or that it explains; without one there is none."""
@@ -258,6 +263,15 @@ class Telling:
             watch.let(loses=False)
             time.sleep(hit.seconds)
             broker.resume()
+        elif hit.kind == "fill_disk":
+            fill_disk(self.estate.broker(side), hit.seconds, self._unwritten, lambda: watch.let(loses=False))
+            mend(self.estate.sides)
+        elif hit.kind == "forget_producers":
+            with forgetting(self.estate.broker(side)):
+                time.sleep(FORGETS_SECONDS + hit.seconds)
+                watch.let(loses=False)
+        elif hit.kind == "jump_clock":
+            clock.jump(running.command.clock, hit.seconds, lambda: watch.let(loses=False))
         elif hit.kind == "hijack":
             hijack(self.estate.sides.west, transactional_id(self.estate.both.forward.flow, 0))
             hijack(self.estate.sides.east, transactional_id(self.estate.both.reverse.flow, 0))
@@ -265,6 +279,9 @@ class Telling:
             self.estate.window()
         else:
             self._do_second(running, watch, second)
+
+    def _unwritten(self) -> Exception:
+        return AssertionError("a node whose disk is full has written nothing")
 
     def _do_second(self, running: Running, watch: Watch, second: Doing) -> None:
         """The driver sleeps in the midst of its request, while another one does all of it, or undoes it; then it wakes."""

@@ -22,11 +22,25 @@ Verb = Literal["run", "undo", "rehearse"]
 # of both flows; over, consumers over, back: applications start on the other cluster; copy: MirrorMaker 2 runs for a while.
 Act = Literal["write", "read", "window", "lose", "find", "over", "consumers over", "back", "copy"]
 Kind = Literal[
-    "kill_driver", "end_driver", "lose", "cut", "refuse", "kill_node", "stop_node", "hijack", "window", "second_driver"
+    "kill_driver",
+    "end_driver",
+    "lose",
+    "cut",
+    "refuse",
+    "kill_node",
+    "stop_node",
+    "hijack",
+    "window",
+    "second_driver",
+    "jump_clock",
+    "fill_disk",
+    "forget_producers",
 ]
 End = Literal["west", "both"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ALL_FROM = 2000  # seeds from here on know every kind; those before stay what they were, without the last three
+LASTING = frozenset({"refuse", "stop_node", "kill_node", "jump_clock", "fill_disk", "forget_producers"})
 BOOKS: dict[str, Runbook[Any, Any]] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)}
 WAIT = 2.0  # seconds that an order waits for applications, which are stopped or started at once here
 MM2_PROGRESS = "connect-offsets"
@@ -149,7 +163,8 @@ STORIES: dict[str, Story] = {
         "both",
     ),
     "rehearsal": Story(
-        (*_BEGIN, Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})), "both"
+        (*_BEGIN, "window", Doing("failover", "rehearse"), Doing("migration", "rehearse", options={"move": MOVE})),
+        "both",
     ),
 }
 
@@ -228,6 +243,7 @@ class ProcedurePlan:
 def make_procedure_plan(seed: int) -> ProcedurePlan:
     """The plan of a seed: stories come in turn, all else by chance."""
     chance = random.Random(f"procedures {seed}")
+    kinds = KINDS if seed >= ALL_FROM else KINDS[:-3]
     name = list(STORIES)[seed % len(STORIES)]
     acts = tuple(_broken_off(chance, each) for each in STORIES[name].acts)
     if chance.random() < 0.25:
@@ -236,7 +252,7 @@ def make_procedure_plan(seed: int) -> ProcedurePlan:
     for number, act in enumerate(acts):
         if isinstance(act, Doing):
             count = 1 if act.meets else chance.choice([0, 1, 1, 2, 2])
-            hits += [_hit(chance, number, act) for _ in range(count)]
+            hits += [_hit(chance, number, act, kinds) for _ in range(count)]
     return ProcedurePlan(
         seed=seed,
         name=name,
@@ -265,11 +281,10 @@ def _by_steps(act: Act | Doing) -> Iterator[Act | Doing]:
         yield replace(act, only=(step,), breaks_off=act.breaks_off and step == act.steps[-1])
 
 
-def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
+def _hit(chance: random.Random, number: int, doing: Doing, kinds: Sequence[Kind]) -> Hit:
     every = chance.random() < 0.25 and not doing.meets
     at = 1 + (chance.randrange(6) if doing.meets else int(chance.expovariate(1 / 5)))
-    kind = doing.meets or chance.choice(("kill_driver", *KINDS))
-    lasts = kind in ("refuse", "stop_node", "kill_node")
+    kind = doing.meets or chance.choice(("kill_driver", *kinds))
     return Hit(
         doing=number,
         step=chance.randrange(len(doing.steps)),
@@ -278,6 +293,6 @@ def _hit(chance: random.Random, number: int, doing: Doing) -> Hit:
         after=chance.random() < 0.5,
         every=every or doing.verb == "rehearse",
         side=chance.choice(["east", "west", "both"]),
-        seconds=round(chance.uniform(0.2, 2.5), 1) if lasts else 0.0,
+        seconds=round(chance.uniform(0.2, 2.5), 1) if kind in LASTING else 0.0,
         contrary=chance.random() < (0.8 if doing.meets else 0.5),
     )

@@ -19,7 +19,7 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
-from airmirror.wire.mappings import FlowIdentity, Hold, Lease, LeaseEvent, MappingRecord, ResetRecord
+from airmirror.wire.mappings import FlowIdentity, Hold, LaterRecord, Lease, LeaseEvent, MappingRecord, ResetRecord
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from support.examples import examples
 from support.forked import processes
@@ -340,6 +340,16 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
     ]
     flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, cluster="east")
     assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
+
+
+def test_what_a_later_version_wrote_is_not_skipped(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    lease = Lease(window="w", event=LeaseEvent.TAKEN, owner="me", time_ms=1, duration_ms=30_000, slots=2)
+    later = Entry(0, 1, 1, lease.encode_key(), b"\0\1" + lease.encode_value()[2:] + b"more")
+    for _ in range(2):  # nothing counts as read: after an upgrade it is
+        with pytest.raises(LaterRecord, match=f"{MAPPINGS} at offset 1 has a record of kind 1 in version 1"):
+            load(flow, [written(0, mapping(0, 10)), later])
+        assert flow.scanned(MAPPINGS, TOPIC_ID) == {} and flow.last_mappings() == {}
 
 
 @pytest.mark.seconds

@@ -66,6 +66,23 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
+def test_a_group_that_came_after_an_earlier_cut_over_keeps_what_it_had_there(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Nobody had read anything at the first one: it says of no position that it is new (seed 192)."""
+    flow, _ = moving(east, west, tmp_path, partitions=2)
+    group = a_group()
+    produce(east, flow.topic, numbered(60))
+    takes(flow.opened, "mirror", "cut_over_consumers")
+    commit(east, group, {(flow.topic, 0): 20})
+    stood = {(flow.remote_topic, 0): 4, (flow.remote_topic, 1): 3}
+    commit(west, group, stood)
+    takes(flow.opened, "cut_over_consumers")
+    assert committed(west, group) == stood | {(flow.remote_topic, 0): 20}
+    undone(flow.opened)
+    assert (committed(west, group), committed(east, group)) == (stood, {(flow.topic, 0): 20})
+
+
 @pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
 def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
     east: Broker, west: Broker, tmp_path: Path, protocol: Protocol

@@ -24,6 +24,7 @@ from airmirror.wire.owners import Change, OrderScope, Owner, Owners, Ownership, 
 
 TOPICS = ("shop", "bill")
 EAST, WEST, NOWHERE = 0, 1, -1
+UNKNOWN = -2
 THERE, BACK = 0, 1  # the flow east->west, and the reverse one: a flow's source is the side of its number
 FLOWS = ("east->west", "west->east")
 SIDES = ("east", "west")
@@ -75,7 +76,6 @@ class Process(NamedTuple):
     leases: tuple[bool, ...] = (False, False)
     ids: tuple[bool, ...] = (False, False)
     seen: tuple = ()  # type: ignore[type-arg]
-    behind: bool = False  # when it froze topics, something of them was not on the target
 
 
 Records = tuple[tuple[str, int, int], ...]  # who owns what: topic, owner, scope
@@ -83,8 +83,10 @@ Records = tuple[tuple[str, int, int], ...]  # who owns what: topic, owner, scope
 
 class World(NamedTuple):
     """One state. ``logs``, ``accounts``: by topic and side, by flow and topic. ``moves``: undo records, by flow (on its target)
-    and topic. ``producers``: the side on which each topic is written by its applications. ``lists``: ACLs, and what is known of
-    them. ``last_seen``: a group's position on the source with its time, by ledger, and by the newest checkpoint."""
+    and topic. ``cut_overs``: whether there is a record that the topic's group is cut over. ``stood``: where it was on west before
+    any procedure, which none of them knows. ``producers``: the side on which each topic is written by its applications.
+    ``lists``: ACLs, and what is known of them. ``last_seen``: a group's position on the source with its time, by ledger, and by
+    the newest checkpoint."""
 
     processes: tuple[Process, ...]
     logs: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((), ()), ((), ()))
@@ -92,6 +94,8 @@ class World(NamedTuple):
     owners: Records = ()
     readers: tuple[Reader, ...] = (Reader(), Reader())
     moves: tuple[tuple[Move | None, ...], ...] = ((None, None), (None, None))
+    cut_overs: tuple[bool, ...] = (False, False)
+    stood: tuple[int, ...] = (NOWHERE, NOWHERE)
     producers: tuple[int, ...] = (EAST, EAST)
     stopped_by: tuple[str, ...] = (
         "",
@@ -126,6 +130,9 @@ class World(NamedTuple):
 
     def with_reader(self, topic: int, **changes: object) -> World:
         return self._replace(readers=put(self.readers, topic, self.readers[topic]._replace(**changes)))
+
+    def with_cut_over(self, topic: int, value: bool) -> World:
+        return self._replace(cut_overs=put(self.cut_overs, topic, value))
 
     def with_move(self, flow: int, topic: int, move: Move | None) -> World:
         return self._replace(moves=put(self.moves, flow, put(self.moves[flow], topic, move)))

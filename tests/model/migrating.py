@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airmirror.offsets.translation import Translated
 from airmirror.wire.owners import BACK as NOT_BACK_YET
 from airmirror.wire.owners import Owner
 from model import steps
@@ -12,8 +13,10 @@ from model.estate import (
     SIDES,
     THERE,
     TOPICS,
+    UNKNOWN,
     WEST,
     Account,
+    Move,
     Process,
     World,
     is_exact,
@@ -25,6 +28,9 @@ from model.order_rules import OrderRules
 from model.steps import Outcome, Step, named, on, refused, said, undrained, written_there
 
 TAKING_BACK = 8  # steps by which a return is taken back
+OPENING = 5  # and by which topics are opened
+PUTTING_BACK = 5  # and groups put back
+MOVING = 4  # steps by which a cut-over moves groups
 
 
 def await_verified(world: World, me: Process, rules: OrderRules) -> Outcome | None:
@@ -38,16 +44,42 @@ def await_verified(world: World, me: Process, rules: OrderRules) -> Outcome | No
 
 def left_to_cut_over(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Of the groups' positions those that are not cut over yet; each must be exact."""
-    found = []
-    for topic, where in me.seen:
+    left = [(topic, where) for topic, where in me.seen if not is_cut_over(world, topic)]
+    if wrong := [topic for topic, where in left if not is_exact(where)]:
+        return refused(world, me, "groups are not ready", wrong)
+    return "looks which groups are left to cut over", world, on(me, seen=tuple(left))
+
+
+def mark(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Write once that the groups are cut over, and where they are on west before any is moved."""
+    for topic in me.topics:
         stands = world.readers[topic].at[WEST]
-        if is_cut_over(world, topic):
-            continue
-        reason = steps.why_not(where, stands, world.readers[topic].home == WEST, len(world.logs[topic][WEST]))
-        if reason or not is_exact(where):
-            return refused(world, me, "groups are not ready", [topic])
-        found.append((topic, where, stands, reason))
-    return "looks at groups on west", world, on(me, seen=tuple(found))
+        if not world.cut_overs[topic] and rules.marks_positions and stands >= 0 and world.moves[THERE][topic] is None:
+            world = world.with_move(THERE, topic, Move("move", stands, NOWHERE))
+        world = world.with_cut_over(topic, True)
+    return "writes that groups are cut over", world, on(me)
+
+
+def says_it_was_done(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Where nothing was left to cut over that is said; but after another look."""
+    if me.seen:
+        return "continues", world, on(me)
+    there = me._replace(at=me.at + MOVING)  # at the last look
+    return ("moves none", world, on(there)) if rules.cut_over_looks_last else _say_cut_over(world, on(there))
+
+
+says_it_was_done.at_once = True  # type: ignore[attr-defined]
+
+
+def remember_again(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Write all of that again that an undo has forgotten meanwhile, which takes no lease; not where groups are by now."""
+    if not rules.remembers_first:
+        world = mark(world, me, rules)[1]
+    for topic, _, its, _ in me.seen if rules.remembers_again else ():
+        if isinstance(its, Move) and world.moves[THERE][topic] is None:
+            world = world.with_move(THERE, topic, its)
+        world = world.with_cut_over(topic, True)
+    return "writes again where groups stood", world, on(me)
 
 
 def is_cut_over(world: World, topic: int) -> bool:
@@ -62,11 +94,16 @@ def cut_over(world: World, me: Process, rules: OrderRules) -> Outcome:
     left = [each for each in me.topics if world.readers[each].home == EAST or not is_cut_over(world, each)]
     if left:
         return refused(world, me, "groups are not cut over", left)
-    if me.kind.startswith("migrate"):
-        for topic in me.topics:
-            if world.readers[topic].at[WEST] >= 0 and world.readers[topic].home == NOWHERE:
-                world = said(world, topic, WEST, me)
-    return "finds groups cut over", world, on(me)
+    return _say_cut_over(world, me) if me.kind.startswith("migrate") else ("finds groups cut over", world, on(me))
+
+
+def _say_cut_over(world: World, me: Process) -> Outcome:
+    for topic in me.topics:
+        if not is_cut_over(world, topic):
+            world = world.wrongly(f"{me.kind} says that the group of {TOPICS[topic]} is cut over, and it is not")
+        elif world.readers[topic].home == NOWHERE:
+            world = said(world, topic, WEST, me)
+    return "says that groups are cut over", world, on(me, seen=())
 
 
 def can_finish(world: World, me: Process, rules: OrderRules) -> Outcome:
@@ -76,8 +113,15 @@ def can_finish(world: World, me: Process, rules: OrderRules) -> Outcome:
         ends = max((world.account(THERE, topic) or Account()).position, back.end if back is not None else 0)
         if world.owner(topic) is Owner.SOURCE or len(world.logs[topic][EAST]) > ends:
             return refused(world, me, "it can't be finished yet", [topic])
-    moves = tuple((each, its) for each in me.topics if (its := world.moves[THERE][each]) is not None)
+        world = world._replace(stood=put(world.stood, topic, UNKNOWN))  # its people want no undo any more
+    moves = tuple((each, its, True) for each in me.topics if (its := world.moves[THERE][each]) is not None)
     return "finds that it may finish", world, on(me, seen=moves)
+
+
+def await_others(world: World, me: Process, rules: OrderRules) -> Outcome | None:
+    """Who undoes again waits for the others to end. If a cut-over and an undo meet, and one of them is killed when it has moved
+    groups, and the other one has just forgotten them, nobody knows where they stood: Kafka has no fence for positions."""
+    return ("begins", world, on(me)) if sum(each.at != steps.DONE for each in world.processes) == 1 else None
 
 
 def plan_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
@@ -92,7 +136,12 @@ def plan_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
         return refused(world, me, "producers have written on west", written)
     if any(world.owner(each) in NOT_BACK_YET for each in me.topics):
         return "takes the return back", world, on(me)
-    return "finds nothing that returns", world, me._replace(at=me.at + TAKING_BACK + 1)
+    if any(world.owner(each) is not Owner.SOURCE for each in me.topics):
+        return "finds nothing that returns", world, me._replace(at=me.at + TAKING_BACK + 1)
+    there = me.at + TAKING_BACK + OPENING + 1
+    if any(world.cut_overs[each] or _is_moved(world, each, "move") for each in me.topics):
+        return "finds nothing that is frozen", world, me._replace(at=there)
+    return "finds nothing that was cut over", world, me._replace(at=there + PUTTING_BACK)
 
 
 def _by_name(world: World, topic: int) -> bool:
@@ -109,6 +158,10 @@ def nobody_has_written(world: World, me: Process, rules: OrderRules) -> Outcome:
 def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Groups that have gone further on west resume after it on east."""
     found, _, active = steps.to_put_back(world, me, THERE, "move", me.topics)
+    known = {each for each, _ in found}
+    for topic in (each for each in me.topics if world.cut_overs[each] and each not in known):
+        is_there = world.readers[topic].at[WEST] >= 0  # for the first time since it was cut over
+        found.append((topic, Move("move" if is_there else steps.MARK, NOWHERE, NOWHERE)))
     active += [each for each, _ in found if world.readers[each].home == EAST]
     if active:
         return refused(world, me, "groups have members", active)
@@ -119,43 +172,66 @@ def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
         if stands >= 0 and stands not in (its.before, its.after):
             account = world.account(THERE, topic)
             where = translated(account, stands, True) if account is not None else None
-            if where is None or not is_exact(where):
+            is_new = its.after == NOWHERE and isinstance(where, Translated)
+            if is_new and world.readers[topic].at[EAST] >= where.translation:  # type: ignore[union-attr]
+                where = None  # it has read as far on east
+            elif where is None or not is_exact(where):
                 return refused(world, me, "a position can't be carried back", [topic])
-        seen.append((topic, its, where))
+        seen.append((topic, its, where, world.cut_overs[topic]))
     return "looks where groups go back", world, on(me, seen=tuple(seen))
 
 
 def carry_back(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Write on east the positions of groups that have gone further."""
-    for topic, _, where in me.seen:
+    for topic, _, where, _ in me.seen:
         reader = world.readers[topic]
         if where is not None:
             if reader.home == EAST:
                 return refused(world, me, "a group has members on east", [topic])
             world = world.with_reader(topic, at=put(reader.at, EAST, where.translation))
-    return "writes positions on east", world, on(me, seen=tuple((topic, its) for topic, its, _ in me.seen))
+    return (
+        "writes positions on east",
+        world,
+        on(me, seen=tuple((topic, its, marked) for topic, its, _, marked in me.seen)),
+    )
 
 
 def look_last(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Groups stand on west where they stood before, and have no members there: nobody has moved them meanwhile."""
-    again = [each for each in me.topics if (its := world.moves[THERE][each]) is not None and its.by == "move"]
-    again += [
-        each for each, its in me.seen if world.readers[each].at[WEST] != its.before or world.readers[each].home == WEST
-    ]
-    if rules.undo_looks_last and again:
-        return refused(world, me, "groups were moved again", again)
-    return "looks whether groups were moved meanwhile", world, on(me)
+    """Groups stand on west where they stood before, and have no members there: nobody has moved them meanwhile. Where somebody
+    has, it is written again where they stood first, and the undo ends with an error."""
+    again = {each for each in me.topics if _is_moved(world, each, "move") or world.cut_overs[each]}
+    for topic, its, _ in me.seen:
+        reader = world.readers[topic]
+        if its.by != steps.MARK and (reader.at[WEST] != its.before or reader.home == WEST):
+            again.add(topic)
+    if not rules.undo_looks_last or not again:
+        return "looks whether groups were moved meanwhile", world, on(me)
+    for topic, its, marked in me.seen if rules.keeps_first else ():
+        if its.by != steps.MARK and world.moves[THERE][topic] is None:
+            world = world.with_move(THERE, topic, its)
+        world = world.with_cut_over(topic, marked or world.cut_overs[topic])
+    return refused(world, me, "groups were moved again", again)
+
+
+def _is_moved(world: World, topic: int, by: str) -> bool:
+    its = world.moves[THERE][topic]
+    return its is not None and its.by == by
 
 
 def say_undone(side: int) -> Step:
-    """Say that groups resume on a side at the very next record."""
+    """Say that groups resume on a side at the very next record, and are on west where they were."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
-        by = "move" if me.kind == "undo of a migration" else "failover"
+        by = "failover" if me.kind == "undo of a failover" else "move"
+        put_back = {topic for topic, *_ in me.seen} if by == "failover" else set(me.topics)
         for topic in named(world, me):
-            if (its := world.moves[THERE][topic]) is not None and its.by == by:
+            reader, stood = world.readers[topic], world.stood[topic]
+            if _is_moved(world, topic, by):
                 world = world.wrongly(f"{me.kind} says that it is done, and the group of {TOPICS[topic]} is moved")
-            if world.readers[topic].home == NOWHERE and world.readers[topic].at[side] >= 0:
+            if topic in put_back and not world.moves[THERE][topic] and reader.at[WEST] != stood != UNKNOWN:
+                at = f"at {reader.at[WEST]} on west, and it was at {stood}"
+                world = world.wrongly(f"{me.kind} leaves the group of {TOPICS[topic]} {at}")
+            if reader.home == NOWHERE and reader.at[side] >= 0:
                 world = said(world, topic, side, me)
         return f"says that groups resume on {SIDES[side]}", world, on(me)
 

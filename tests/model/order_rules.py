@@ -43,3 +43,12 @@ class OrderRules:
     undo_looks_last: bool = (
         True  # who puts groups back looks, before he says so, whether they were moved again meanwhile
     )
+    keeps_first: bool = True  # where they were, he writes again where they stood first
+    return_first: bool = True  # a step of a failback of what is frozen and does not return is refused
+    still_returned: bool = (
+        True  # who finishes a return looks under his leases whether what he has seen has still returned
+    )
+    marks_positions: bool = True  # a cut-over writes, before it moves groups, where they stand on the target
+    remembers_first: bool = True  # and after that not where they are by then
+    remembers_again: bool = True  # it writes its moves again where an undo has forgotten them meanwhile
+    cut_over_looks_last: bool = True  # one that finds nothing left looks once more before it says so

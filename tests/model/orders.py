@@ -52,11 +52,10 @@ def change(what: Change, *, may_open: bool = False) -> Step:
         if rules.transaction and not me.ids[THERE]:
             return "is fenced", world, over(me)
         which = _which(world, me, what, rules)
-        behind = what is Change.FREEZE and bool(undrained(world, THERE, named(world, me)))
         owners = transition(world.owners, what, me.topics, which)
         if may_open and not rules.ends_before_unfreezing:
             owners = opened_by_force(owners, named(world, me))
-        return f"writes {what!s}", world._replace(owners=owners), on(me, behind=me.behind or behind)
+        return f"writes {what!s}", world._replace(owners=owners), on(me)
 
     return step
 
@@ -97,9 +96,10 @@ def last_look(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 def look_again(world: World, me: Process, rules: OrderRules) -> Outcome:
     """After the freeze: whether anything came that is never replicated; and say that all of it is on west."""
-    if rules.looks_after_freezing and (left := undrained(world, THERE, named(world, me))):
+    left = undrained(world, THERE, named(world, me))
+    if left and rules.looks_after_freezing:
         return refused(world, me, "written while it was frozen", left)
-    if me.behind:
+    if left:
         world = world.wrongly(f"{me.kind} says that every record of east is on west, and one is not")
     return "says that every record of east is on west", world, on(me)
 
@@ -235,6 +235,8 @@ def commit_accounts(flow: int) -> Step:
 def await_returned(world: World, me: Process, rules: OrderRules) -> Outcome | None:
     """All that west holds has returned and is verified, and groups are exact."""
     mine = returning(world, me)
+    if first := return_first(world, me, rules):
+        return first
     if undrained(world, BACK, mine):
         return None
     if wrong := steps.not_exact(world, BACK, mine):
@@ -244,6 +246,8 @@ def await_returned(world: World, me: Process, rules: OrderRules) -> Outcome | No
 
 def last_look_back(world: World, me: Process, rules: OrderRules) -> Outcome:
     """The same, under both leases."""
+    if first := return_first(world, me, rules):
+        return first
     if left := undrained(world, BACK, returning(world, me)):
         return refused(world, me, "not all has returned", left)
     return "looks whether all has returned", world, on(me)
@@ -278,7 +282,8 @@ def returned_rows(world: World, me: Process, rules: OrderRules) -> Outcome:
         return refused(world, me, "it returns still", not_over)
     mine = [each for each in returning(world, me) if world.readers[each].at[WEST] >= 0]
     if not mine:
-        return is_anything_back(world, me, rules)
+        words, world, mine = is_anything_back(world, me, rules)
+        return words, world, mine._replace(seen=())
     return (
         "reads where groups stand on west",
         world,
@@ -286,15 +291,31 @@ def returned_rows(world: World, me: Process, rules: OrderRules) -> Outcome:
     )
 
 
+def return_first(world: World, me: Process, rules: OrderRules) -> Outcome | None:
+    """A refusal where nothing returns of what is frozen: an undo may have ended it."""
+    frozen = [each for each in named(world, me) if world.owner(each) is not Owner.SOURCE]
+    if rules.return_first and frozen and not returning(world, me):
+        return refused(world, me, "nothing returns of what is frozen", frozen)
+    return None
+
+
 def is_anything_back(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Whether anything is left to open."""
-    if not returning(world, me):
-        return "finds nothing that returns", world, over(me)
-    return "finds what returned", world, on(me)
+    """Whether anything is left to open; it is done where nothing is."""
+    if first := return_first(world, me, rules):
+        return first
+    names = tuple(returning(world, me))
+    if not names:
+        if frozen := [each for each in named(world, me) if world.owner(each) is not Owner.SOURCE]:
+            world = world.wrongly(f"{me.kind} says that it is done, and {TOPICS[frozen[0]]} is frozen")
+        return "ends: nothing is left to open", world, over(me)
+    return "finds what returned", world, on(me, seen=names)
 
 
 def stand_back(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """The groups stand on east where they were moved to, or further: an undo that broke off may have put them back."""
+    """All has returned still, and groups are on east where they were moved to, or further: an undo that broke off may have put
+    them back."""
+    if rules.still_returned and (gone := [each for each in me.seen if world.owner(each) is not Owner.RETURNED]):
+        return refused(world, me, "it returns no more, or again", gone)
     found = [
         (each, translation(world, BACK, each)) for each in returning(world, me) if world.readers[each].at[WEST] >= 0
     ]
@@ -311,11 +332,15 @@ def stand_back(world: World, me: Process, rules: OrderRules) -> Outcome:
 def finish_moves(world: World, me: Process, rules: OrderRules) -> Outcome:
     """The last change of a failback: the source owns it again; how to put groups back is forgotten in the same transaction."""
     gone = returning(world, me, (Owner.RETURNED,))
+    frozen = [each for each in named(world, me) if world.owner(each) is Owner.TARGET]
     done = change(Change.FINISH)(world, me, rules)
     assert done is not None
     words, after, mine = done
     if mine.at == steps.DONE:
         return done
+    for topic in written_there(after, frozen):
+        if after.owner(topic) is Owner.SOURCE:
+            after = after.wrongly(f"{me.kind} opens {TOPICS[topic]}, and records of west have not returned")
     for topic in gone:
         after = after.with_move(THERE, topic, None)
         if after.readers[topic].home == NOWHERE and after.readers[topic].at[EAST] >= 0:
@@ -328,6 +353,8 @@ def finish_moves(world: World, me: Process, rules: OrderRules) -> Outcome:
 def look_at_failback_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     """What the undo of a failback puts back on east, and whether it can."""
     names = returning(world, me) if rules.only_named else [each for each in ALL if world.owner(each) in NOT_BACK_YET]
+    if not names:
+        return "ends: nothing returns", world, over(me)
     found, gone, active = steps.to_put_back(world, me, BACK, "return", names)
     if active or gone:
         return refused(world, me, "groups have gone further", [*active, *gone])

@@ -102,6 +102,7 @@ CUT_OVER: Mapping[str, Any] = {  # shop's consumers are on west, its producers o
     "producers": (EAST, EAST),
     "readers": (ON_WEST, ON_EAST),
 }
+THERE_BEFORE: Mapping[str, Any] = {"readers": (Reader((1, 0), EAST, 1), NOBODY), "stood": (0, NOWHERE)}
 UNJUDGED = copied(1)._replace(verified=0, judged=0)
 STRAY, STRAY_THERE = (("stray on east", 1),), (("stray on west", 1),)
 
@@ -118,6 +119,17 @@ LAST_STEP = gone(
 )
 FAILBACK_AGAIN = gone("a failback, killed and run again", "failback", "failback", W1, budget=WRITE)
 FAILBACK_UNDONE = gone("a failback, and its undo", "failback", "undo of a failback", W1, budget=WRITE)
+ENDED = gone(
+    "the last step of a failback, and its undo",
+    "last step of a failback",
+    "undo of a failback",
+    changes=(*RETURNING, Change.END),
+    returned=back(1),
+    producers=(NOWHERE, NOWHERE),
+    readers=(Reader((1, 1), NOWHERE, 1), NOBODY),
+    moves=((Move("failover", NOWHERE, 1), None), (Move("return", 1, 1), None)),
+    budget=WRITE,
+)
 OPENED = gone(
     "a failback, and the flow opened", "failback", "open", W1, changes=RETURNING, returned=back(1), budget=STRAY_THERE
 )
@@ -147,6 +159,17 @@ MOVE_UNDONE = one(
     W0,
     records=1,
     budget=WRITE,
+)
+MOVES_TWICE = ("migrate consumers for shop", "undo of a migration for shop", "undo of a migration again for shop")
+KILLED = one("a cut-over of a group that is on west already, and undone", *MOVES_TWICE[:2], records=1, **THERE_BEFORE)
+TWICE_UNDONE = one("a cut-over, undone twice", *MOVES_TWICE, records=1, readers=(ON_EAST, NOBODY))
+CUT_AGAIN = one(
+    "a cut-over that is done again, undone twice",
+    *MOVES_TWICE,
+    records=1,
+    readers=(ON_WEST, NOBODY),
+    moves=((MOVED, None), (None, None)),
+    cut_overs=(True, False),
 )
 MOVE_RETURNS = both(
     "a move group's return, and its undo",
@@ -225,9 +248,13 @@ QUICK = (
     FAILBACK,
     FAILBACK_WRITTEN,
     LAST_STEP,
+    ENDED,
     OPENED,
     UNDO_BOTH,
     MOVE,
+    KILLED,
+    TWICE_UNDONE,
+    CUT_AGAIN,
     OVER_MOVED,
     OVER_FINISHED,
     OVER_RETURN,
@@ -274,6 +301,12 @@ DEEP = (
     more(BACK_OVER_FINISHED, "a failback over a finished migration, and its undo", "undo of a failback"),
     more(RESET, "a reset, windows, and gates that sleep", W0, "gate 0", budget=WRITE),
     more(HANDBACK, "a hand-back, a failover, and a window", "failover"),
+    more(
+        KILLED,
+        "a cut-over of a group that is on west already, a failover, both undone",
+        "failover",
+        "undo of a failover",
+    ),
     more(TAKEOVER, "a hand-back, a take-over, and a move group", "migrate consumers for shop", budget=WRITE),
 )
 
@@ -344,7 +377,28 @@ BROKEN: dict[str, Fault] = {
         FAILBACK_UNDONE, "failback lets the group of shop", stand_back=False
     ),
     "a migration is undone while its groups are cut over": fault(
-        MOVE_UNDONE, "undo of a migration says that it is done", undo_looks_last=False
+        CUT_AGAIN, "undo of a migration says that it is done", undo_looks_last=False
+    ),
+    "a step of a failback that an undo has ended is done": fault(
+        ENDED, "last step of a failback says that it is done", return_first=False
+    ),
+    "a return is finished that was given up meanwhile": fault(
+        ENDED, "last step of a failback opens shop", still_returned=False
+    ),
+    "a cut-over writes that it has begun, and not where its groups are": fault(
+        KILLED, "undo of a migration leaves the group of shop", marks_positions=False
+    ),
+    "a cut-over takes where it has moved groups for where they stood": fault(
+        TWICE_UNDONE, "undo of a migration again leaves the group of shop", remembers_first=False
+    ),
+    "an undo forgets moves while groups are moved": fault(
+        TWICE_UNDONE, "undo of a migration again leaves the group of shop", remembers_again=False
+    ),
+    "an undo forgets where groups stood that were moved again": fault(
+        CUT_AGAIN, "undo of a migration again leaves the group of shop", keeps_first=False
+    ),
+    "a cut-over that was done says so after it is undone": fault(
+        CUT_AGAIN, "migrate consumers says that the group of shop", cut_over_looks_last=False
     ),
 }
 

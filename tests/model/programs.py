@@ -57,6 +57,13 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         steps.remember(THERE, "failover"),
         steps.move(THERE),
     )
+    unfreezing = (lease(THERE), orders.nothing_returns, migrating.nobody_has_written, *opening)
+    moving = (
+        steps.choose(THERE),
+        steps.remember(THERE, "move", under=False),
+        steps.move(THERE, under=False),
+        migrating.remember_again,
+    )
     found: dict[str, tuple[Step, ...]] = {
         f"window {flow}": (
             *((steps.look(flow), steps.starts(flow)) if looks_first else (steps.starts(flow), steps.look(flow))),
@@ -142,8 +149,9 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             migrating.await_verified,
             steps.rows(THERE),
             migrating.left_to_cut_over,
-            steps.remember(THERE, "move", under=False),
-            steps.move(THERE, under=False),
+            migrating.mark,
+            migrating.says_it_was_done,
+            *moving,
             migrating.cut_over,
             start(WEST, producers=False),
         ),
@@ -163,10 +171,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             stop(),
             migrating.plan_undo,
             *taking_back(rules),
-            lease(THERE),
-            orders.nothing_returns,
-            migrating.nobody_has_written,
-            *opening,
+            *unfreezing,
             migrating.going_back,
             migrating.carry_back,
             steps.put_back(THERE, under=False),
@@ -219,5 +224,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         ),
     }
     assert found["failback"][orders.BEGINS].__qualname__.startswith("stop."), "what begins a return has other steps"
-    assert len(taking_back(rules)) == migrating.TAKING_BACK
+    jumps = migrating.TAKING_BACK, migrating.OPENING, migrating.MOVING
+    assert (len(taking_back(rules)), len(unfreezing), len(moving)) == jumps
+    found["undo of a migration again"] = (migrating.await_others, *found["undo of a migration"])
     return found

@@ -20,6 +20,7 @@ from model.estate import (
     SIDES,
     THERE,
     TOPICS,
+    UNKNOWN,
     WEST,
     Account,
     Move,
@@ -38,6 +39,7 @@ from model.order_rules import OrderRules
 Outcome = tuple[str, World, Process]
 Step = Callable[[World, Process, OrderRules], Outcome | None]  # None: it waits
 DONE = 1_000  # past every program
+MARK = "mark"  # of a move that is none: the record that a group is cut over
 ALL = tuple(range(len(TOPICS)))
 
 
@@ -250,13 +252,15 @@ def remember(flow: int, by: str, *, under: bool = True) -> Step:
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if under and not me.leases[flow]:
             return "looks at its lease: it is another's", world, over(me)
-        for topic, where, stands, reason in me.seen:
+        found = list(me.seen)
+        for number, (topic, where, stands, reason) in enumerate(me.seen):
             if reason or not isinstance(where, Translated):
                 continue
             before = world.moves[flow][topic]
-            first = before.before if before is not None else stands
-            world = world.with_move(flow, topic, Move(by, first, where.translation))
-        return "writes where groups stood", world, on(me)
+            its = Move(by, before.before if before is not None else stands, where.translation)
+            world = world.with_move(flow, topic, its)
+            found[number] = (topic, where, its, reason)
+        return "writes where groups stood", world, on(me, seen=tuple(found))
 
     return step
 
@@ -343,8 +347,10 @@ def put_back(flow: int, *, under: bool = True) -> Step:
         lost = flow == BACK and rules.checks_both_leases and not me.leases[THERE]
         if under and (lost or not me.leases[flow]):
             return "looks at its lease: it is another's", world, over(me)
-        for topic, its in me.seen:
+        for topic, its, *_ in me.seen:
             reader = world.readers[topic]
+            if its.by == MARK:
+                continue
             if reader.home == side:
                 return refused(world, me, f"a group has members on {SIDES[side]}", [topic])
             world = world.with_reader(topic, at=put(reader.at, side, its.before))
@@ -359,8 +365,11 @@ def forget_moves(flow: int, *, under: bool = True) -> Step:
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if under and not me.leases[flow]:
             return "looks at its lease: it is another's", world, over(me)
-        for topic, _ in me.seen:
-            world = world.with_move(flow, topic, None)
+        for topic, its, *marked in me.seen:
+            if its.by != MARK:
+                world = world.with_move(flow, topic, None)
+            if any(marked):
+                world = world.with_cut_over(topic, False)
         return "forgets where groups stood", world, on(me)
 
     return step
@@ -423,6 +432,7 @@ def sync_write(flow: int) -> Step:
             reason = why_not(where, reader.at[side], reader.home == side, len(world.logs[topic][side]))
             if not shut and not reason and isinstance(where, Translated):
                 world = world.with_reader(topic, at=put(reader.at, side, where.translation))
+                world = world._replace(stood=put(world.stood, topic, UNKNOWN))
         return f"synchronises groups on {SIDES[side]}", world, over(me)
 
     return step

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,9 +34,9 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache of the user's own, and no other place to keep anything in."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("tempfile.tempdir", "/dev/null/nowhere")
-    loops.cache_clear()
+    code._loops.cache_clear()
     yield tmp_path / "cache" / "airmirror"
-    loops.cache_clear()
+    code._loops.cache_clear()
 
 
 @pytest.mark.seconds
@@ -79,7 +82,7 @@ def test_what_is_damaged_or_open_to_others_is_not_loaded(
         return code_of_this_machine
 
     def ask() -> int:
-        loops.cache_clear()
+        code._loops.cache_clear()
         assert loops().first_difference(0, *[0] * 8) == -1
         return len(compiled)
 
@@ -96,6 +99,22 @@ def test_what_is_damaged_or_open_to_others_is_not_loaded(
     cached.rmdir()
     cached.symlink_to(cached.parent)
     assert ask() == 5
+
+
+def test_threads_that_ask_at_once_are_given_the_same(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one each, the first thread's code is freed while it runs it: a process that copied with two slots was killed by it."""
+    both = threading.Barrier(2)
+
+    def slowly(_code: bytes) -> object:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.3)  # until the other thread loads too, which it must not
+        return object()
+
+    monkeypatch.setattr(code, "_compiled", lambda directory: b"")
+    monkeypatch.setattr(code, "_loaded", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(lambda _: loops(), range(2))
+    assert one is other
 
 
 @pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])

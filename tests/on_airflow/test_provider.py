@@ -12,6 +12,7 @@ from pathlib import Path
 import airflow
 import jsonschema
 import pytest
+import yaml
 from airflow.providers_manager import ProvidersManager
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
@@ -21,6 +22,7 @@ import airmirror
 from airmirror.on_airflow.hook import ClusterHook
 from airmirror.on_airflow.provider import get_provider_info
 from airmirror_local.brokers import Broker
+from support import ROOT
 
 TYPE = "airmirror_kafka"
 
@@ -57,6 +59,19 @@ def test_every_link_and_trigger_of_the_library_is_named() -> None:
     }
     assert with_trigger == {name for each in info["triggers"] for name in each["python-modules"]}
     assert import_module(info["hooks"][0]["python-modules"][0]).ClusterHook is ClusterHook
+
+
+def test_the_registry_is_given_the_same() -> None:
+    info, listed = get_provider_info(), yaml.safe_load((ROOT / ".airflow-registry.yaml").read_text())
+    assert [listed[key] for key in ("package-name", "display-name", "description")] == [
+        info[key] for key in ("package-name", "name", "description")
+    ]
+    for kind in ("hooks", "triggers"):
+        modules = [each["module"].rpartition(".")[0] for each in listed[kind]]
+        assert modules == [name for each in info[kind] for name in each["python-modules"]]
+    for each in (each for kind in ("hooks", "triggers", "other") for each in listed[kind]):
+        module, _, name = each["module"].rpartition(".")
+        assert callable(getattr(import_module(module), name)) and each["description"]
 
 
 def _is_own(thing: object, base: type, module: str) -> bool:

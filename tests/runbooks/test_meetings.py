@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
+from airmirror.runbooks.migration.chosen import session
+from airmirror.runbooks.migration.consumers import GroupsNotMoved
 from airmirror.runbooks.migration.order import MoveStep
-from airmirror.runbooks.moving import GroupsReadOn
+from airmirror.runbooks.moving import GroupsReadOn, MappingWriter
 from airmirror.runbooks.takeover.handback import positions, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.slot.contract import transactional_id
@@ -285,6 +288,45 @@ def test_groups_that_are_cut_over_while_that_is_undone_go_back_to_where_they_sto
     assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
 
 
+def test_groups_that_were_cut_over_before_are_not_said_to_be_while_that_is_undone(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cut-over has looked, and finds nothing left to do."""
+    group = a_group()
+    flow = migrating(east, west, tmp_path, group, "mirror", "cut_over_consumers")
+    other = elsewhere(flow.opened, tmp_path)
+
+    def undoes() -> None:
+        migration_undo.undo_move(other, move_of(other), MOVE, lambda phase: None)
+
+    at_the_last_moment(monkeypatch, consumers, "remember_cut_over", before=undoes)
+    with pytest.raises(GroupsNotMoved, match=f"{group} in {flow.topic}-0 at 20"):
+        takes(flow.opened, "cut_over_consumers")
+    assert committed(west, group) == {}
+
+
+def test_a_cut_over_does_not_take_where_it_has_moved_groups_for_where_they_stood(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An undo has put them back before they were moved, and forgets that after it."""
+    group, undone = a_group(), list[GroupMove]()
+    flow, remembers = migrating(east, west, tmp_path, group, "mirror"), group_moving.remember_again
+
+    def forgets(writer: MappingWriter, moves: Collection[GroupMove]) -> None:
+        remembers(writer, moves)
+        undone.extend(group_moving.moved(writer.journal).values())
+        group_moving.forget(writer, undone)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(group_moving, "remember_again", forgets)
+        with pytest.raises(GroupsNotMoved):
+            takes(flow.opened, "cut_over_consumers")
+    with session(flow.opened) as journal, group_moving.unleased(journal, MOVE.window) as writer:
+        remembers(writer, undone)  # as that undo does when it has looked
+    migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
 def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they_stood(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
@@ -296,6 +338,21 @@ def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they
         takes(flow.opened, "cut_over_consumers")
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_where_groups_stood_is_asked_by_their_names(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that was just started lists none of its groups for a moment, and names no error."""
+    group = a_group()
+    flow = ready(east, west, tmp_path, group)
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with monkeypatch.context() as patched:
+        patched.setattr(group_moving, "list_groups", lambda routes: {})
+        fail_over(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 5}
+    undo_failover(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 3}
 
 
 def test_what_a_window_that_sleeps_would_commit_after_a_handback_is_fenced(

@@ -66,14 +66,18 @@ class Writer:
         self.in_transaction.set()
         self.stopping.wait(STEP_SECONDS)  # most of the time a transaction is open
         self.in_transaction.clear()
+        end = producer.commit_transaction
         while not self.stopping.is_set():
             try:
-                producer.commit_transaction(STEP_SECONDS)
+                end(STEP_SECONDS)
             except KafkaException as error:
-                if not error.args[0].retriable():
+                if error.args[0].txn_requires_abort():  # a record was not taken in its time
+                    end = producer.abort_transaction
+                elif not error.args[0].retriable():
                     raise
             else:
-                self.acknowledged.update(done)
+                if end == producer.commit_transaction:
+                    self.acknowledged.update(done)
                 return
 
 

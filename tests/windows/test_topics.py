@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.flows.prepare import prepare
+from airmirror.slot import attempts
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -42,3 +47,20 @@ def test_partitions_that_come_while_a_window_runs_are_the_next_ones(east: Broker
     assert result.copied == 40 and not [row.error for row in result.rows if row.error]
     assert flow.run().copied == 40
     assert flow.assert_equal() == 80
+
+
+def test_a_node_that_does_not_know_a_new_topic_yet_is_asked_again(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, missed = mirror(east, west, tmp_path), list[str]()
+
+    class JustStarted(Routes):
+        def refresh(self, topics: Iterable[str] | None) -> None:
+            if flow.remote_topic in (topics or ()) and not missed:
+                missed.append(flow.remote_topic)
+                raise TopicNotFound(self.alias, flow.remote_topic)
+            super().refresh(topics)
+
+    monkeypatch.setattr(attempts, "Routes", JustStarted)
+    produce(east, flow.topic, records(10))
+    assert flow.run().is_verified and missed

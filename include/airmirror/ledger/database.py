@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ def shown(url: URL) -> str:
     """The URL without its password, wherever it is."""
     query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
+
+
+@cache
+def rows_of(table: sql.Table, *keys: str) -> sql.Select[Any]:
+    """Return the query for the rows of a flow, and of values by name: to make it takes longer than to ask it."""
+    return sql.select(table).where(*(table.c[key] == sql.bindparam(key) for key in ("flow", *keys)))
 
 
 @contextmanager

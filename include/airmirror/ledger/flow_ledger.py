@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
-from airmirror.ledger.database import reading, writing
+from airmirror.ledger.database import reading, rows_of, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics, Standing
@@ -48,18 +48,15 @@ class FlowLedger:
 
     def scanned(self, topic: str, topic_id: UUID) -> dict[int, int]:
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
-        with self._reading() as connection:
-            rows = scanning.scanned_of(connection, self.flow, topic)
-        if all(row.topic_id == str(topic_id) for row in rows):
-            return {row.partition: row.next_offset for row in rows}
-        self.forget_topic(topic)
-        return {}
+        return {row.partition: row.next_offset for row in self.read_of(topic, topic_id)}
 
-    def last_read(self, topic: str) -> dict[int, tuple[int, int]]:
-        """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
-        with self._reading() as connection:
-            rows = scanning.scanned_of(connection, self.flow, topic)
-        return {row.partition: (row.last_offset, row.last_epoch) for row in rows if row.last_epoch is not None}
+    def read_of(self, topic: str, topic_id: UUID) -> Sequence[Any]:
+        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch."""
+        rows = self._ask(scanning.scanned_of, topic)
+        if all(row.topic_id == str(topic_id) for row in rows):
+            return rows
+        self.forget_topic(topic)
+        return ()
 
     def forget_topic(self, topic: str) -> None:
         """Delete what was loaded from a topic, which is then read again."""
@@ -109,14 +106,12 @@ class FlowLedger:
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
-        with self._reading() as connection:
-            own, others = queries.progress_of(connection, self.flow)
+        own, others = self._ask(queries.progress_of)
         return others | own
 
     def leases(self) -> list[tuple[int, int, Lease]]:
         """(offset, append time, lease) in log order."""
-        with self._reading() as connection:
-            rows = queries.control_of(connection, self.flow, Lease.kind)
+        rows = self._ask(queries.control_of, Lease.kind)
         return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Lease)]
 
     def verified(self) -> dict[tuple[str, int], Verified]:
@@ -130,8 +125,7 @@ class FlowLedger:
 
     def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
         """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
-        with self._reading() as connection:
-            return queries.records_of(connection, self.flow, kind, after)
+        return self._ask(queries.records_of, kind, after)
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of operators, in log order."""
@@ -333,7 +327,7 @@ class FlowLedger:
     def _newest(self, connection: Connection, table: sql.Table) -> dict[tuple[str, int], Record]:
         """The records of a table that has one a partition. A window asks several times: each is decoded once."""
         found: dict[tuple[str, int], Record] = {}
-        for row in connection.execute(sql.select(table).where(table.c.flow == self.flow)):
+        for row in connection.execute(rows_of(table), {"flow": self.flow}):
             key, content = (row.topic, row.partition), bytes(row.key) + bytes(row.value)
             before = self._decoded.get((table.name, *key))
             if before is None or before[0] != content:

@@ -17,7 +17,7 @@ from airmirror.wire.mappings import Decision, Hold
 
 
 class Ledger:
-    """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind; a context manager that closes it.
+    """A ledger at a SQLAlchemy URL, its schema made where there is none; a context manager that closes it.
 
     Raises LedgerUrlInvalid, LedgerUnavailable, LedgerOfOtherVersion.
     """

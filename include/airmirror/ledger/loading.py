@@ -18,7 +18,7 @@ from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
-from airmirror.wire.mappings import MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
+from airmirror.wire.mappings import LaterRecord, MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, OffsetSync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 
@@ -28,13 +28,11 @@ LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's li
 INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
 
-Change = tuple[
-    tuple[Any, ...], Row | None
-]  # a primary key without the flow, and the other columns; None: it is deleted
+Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, the other columns; None: deleted
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the mapping topic, in log order; how many were malformed, which are logged and skipped."""
+    """Take in records of the mapping topic, in log order; how many were malformed, and skipped. Raises LaterRecord."""
     changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}, verified: {}}
     malformed, seen = 0, dict[tuple[Any, ...], int]()
     for entry in entries:
@@ -42,6 +40,9 @@ def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequen
         try:
             record = decode(key, value)
             _check_names(record)
+        except LaterRecord as error:
+            error.place = f"{topic} at offset {entry.offset}"
+            raise
         except MalformedRecord as error:
             malformed += 1
             _skip(topic, entry, error)

@@ -10,6 +10,7 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
+from airmirror.ledger.database import rows_of
 from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, mappings, newest, progress, verified
 from airmirror.wire.mappings import (
@@ -28,6 +29,7 @@ from airmirror.wire.owners import Ownership
 READ_AT_ONCE = 1_000  # rows
 
 Kind = TypeVar("Kind", Decision, ProducerBlock, FlowIdentity, GroupMove, Hold, Ownership, Rescue, ResetRecord)
+_CONTROL = rows_of(control, "kind").order_by(control.c.log_offset)
 Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
 
@@ -191,7 +193,7 @@ def _in_order(rows: Sequence[Any]) -> list[MappingRecord]:
 
 def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
     """The last source offset copied: under MirrorMaker 2's own name of the connector, and under others."""
-    rows = connection.execute(sql.select(progress).where(progress.c.flow == flow)).all()
+    rows = connection.execute(rows_of(progress), {"flow": flow}).all()
     own = {(row.topic, row.partition): row.source_offset for row in rows if row.partition >= 0}
     others = {(row.topic, other_connector(row.partition)): row.source_offset for row in rows if row.partition < 0}
     return own, others
@@ -211,5 +213,4 @@ def holds_of(connection: Connection, flow: str) -> dict[tuple[str, int], Hold]:
 
 def control_of(connection: Connection, flow: str, kind: int) -> list[tuple[Any, Record]]:
     """The rows of such a kind with their records, in log order."""
-    query = sql.select(control).where(control.c.flow == flow, control.c.kind == kind)
-    return [(row, record_of(row)) for row in connection.execute(query.order_by(control.c.log_offset))]
+    return [(row, record_of(row)) for row in connection.execute(_CONTROL, {"flow": flow, "kind": kind})]

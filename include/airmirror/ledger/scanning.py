@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import upsert
+from airmirror.ledger.database import rows_of, upsert
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.tables import (
     LATER,
@@ -64,13 +64,13 @@ def advance(
 
 def scanned_of(connection: Connection, flow: str, topic: str) -> Sequence[Any]:
     """How far a topic was read, a row a partition."""
-    return connection.execute(sql.select(scanned).where(scanned.c.flow == flow, scanned.c.topic == topic)).all()
+    return connection.execute(rows_of(scanned, "topic"), {"flow": flow, "topic": topic}).all()
 
 
 def all_scanned(connection: Connection, flow: str) -> dict[str, tuple[UUID, dict[int, int]]]:
     """The id of each topic that was read, and the next offset to read by partition."""
     found: dict[str, tuple[UUID, dict[int, int]]] = {}
-    for row in connection.execute(sql.select(scanned).where(scanned.c.flow == flow)):
+    for row in connection.execute(rows_of(scanned), {"flow": flow}):
         found.setdefault(row.topic, (UUID(row.topic_id), {}))[1][row.partition] = row.next_offset
     return found
 

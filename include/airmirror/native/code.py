@@ -13,6 +13,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,7 @@ SOURCES = ("loops.py", "scanning.py", "checksum.py", "layout.py", "compiler.py",
 COMPILE_SECONDS = 600
 _TYPES = {"b": ctypes.c_void_p, "N": ctypes.c_void_p, "n": ctypes.c_int64}
 _DIGEST_SIZE = hashlib.sha256().digest_size
+_first = threading.Lock()
 
 
 class CompilationFailed(AirmirrorError):
@@ -68,9 +70,17 @@ class Loops:
     engine: llvm.ExecutionEngine
 
 
-@cache
 def loops() -> Loops:
-    """Load the loops, compiled now where they are not in the cache. Raises CompilationFailed."""
+    """Load the loops, compiled now where they are not in the cache. Raises CompilationFailed.
+
+    Threads that ask at once are given the same: a second copy would free the code that a thread is running.
+    """
+    with _first:
+        return _loops()
+
+
+@cache
+def _loops() -> Loops:
     directory = private_directory()
     file = directory / f"{_key()}.o" if directory else None
     code = _stored(file) if file else None

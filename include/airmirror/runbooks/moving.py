@@ -88,11 +88,13 @@ def unleased(journal: Journal, window: str) -> Iterator[MappingWriter]:
         yield MappingWriter(journal, appender, window)
 
 
-def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
+def move_groups(
+    writer: MappingWriter, rows: Sequence[GroupPosition], *, cut_over: Collection[GroupMove] = ()
+) -> list[GroupOffset]:
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
-    ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
-    have gone further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
+    ``cut_over``: the records that a cut-over has begun; its groups that stand there already are remembered too, as they may go
+    further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
     journal = writer.journal
     rows, there = held_back(journal, rows), list_groups(journal.target)
@@ -100,17 +102,17 @@ def move_groups(writer: MappingWriter, rows: Sequence[GroupPosition], *, all_too
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
         raise GroupsActive(journal.flow.name, tuple(active))
-    on_target = stable_offsets(journal.target, names & there.keys(), {row.remote_topic for row in rows})
+    on_target = stable_offsets(journal.target, names, {row.remote_topic for row in rows})
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
     offsets = _to_write(rows, planned, on_target)
-    moves_ = _remembered(writer, planned, rows, on_target, None if all_too else offsets)
+    moves_ = _remembered(writer, planned, rows, on_target, None if cut_over else offsets)
     known = set(moved(journal).values())
     remember(writer, [each for each in moves_ if each not in known])
     errors = commit_offsets(journal.target, offsets)
     writer.check()  # Kafka has no fence for positions: whoever has the lease by now may have put groups back
     journal.catch_up()
-    remember_again(writer, moves_)
+    remember_again(writer, [*cut_over, *moves_])  # in this order: of a position that it moved, the later record counts
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
 
@@ -253,7 +255,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up. Raises OffsetsHeld."""
     found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
     there = list_groups(journal.target) if found else {}
-    at = stable_offsets(journal.target, {each.group for each in found} & there.keys(), {each.topic for each in found})
+    at = stable_offsets(journal.target, {each.group for each in found if each.group}, {each.topic for each in found})
     rows = []
     for move in found:
         now = at.get(move.group, {}).get(move.key)
@@ -290,9 +292,8 @@ def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Seque
     """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
     that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
     left = {each.name for each in to_put_back(journal, ours)}
-    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
-    there = list_groups(journal.target) if names else {}
-    at = stable_offsets(journal.target, names & there.keys(), topics)
+    names, topics = {row.move.group for row in rows if row.move.group}, {row.move.topic for row in rows}
+    at = stable_offsets(journal.target, names, topics)
     for row in rows:
         found = at.get(row.move.group, {}).get(row.move.key)
         if row.move.group and (found.offset if found else -1) != row.move.before:

@@ -27,7 +27,7 @@ from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends, ids_tell_nothing
-from airmirror.wire.mappings import FlowIdentity, decode
+from airmirror.wire.mappings import FlowIdentity, LaterRecord, decode
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 
@@ -300,6 +300,6 @@ def _is_identity(key: bytes | None, value: bytes | None) -> bool:
         return False
     try:
         decode(key, value)
-    except MalformedRecord:  # of a later version: its flow can't be followed, as one without an identity
+    except (LaterRecord, MalformedRecord):  # of a later version: its flow can't be followed, as one without an identity
         return False
     return True

@@ -153,12 +153,11 @@ def _leased(
     target, mappings = journal.target, journal.topics.mappings
     scanned = journal.index.scanned(mappings, target.topic_ids[mappings]).get(0, 0)
     known = journal.index.leases()
-    owner = f"{socket.gethostname()}:{os.getpid()}"
     most = max([slots, *(lease.slots for _, _, lease in known)])
     lease = Lease(
         window=window,
         event=LeaseEvent.TAKEN,
-        owner=owner,
+        owner=f"{socket.gethostname()}:{os.getpid()}",
         time_ms=int(time.time() * 1000),
         duration_ms=LEASE_MS,
         slots=most,

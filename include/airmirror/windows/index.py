@@ -90,14 +90,14 @@ def scanned_of(routes: Routes, index: FlowLedger, topic: str, ends: Mapping[Topi
     """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean leader
     election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of the topic is
     forgotten."""
-    scanned = index.scanned(topic, routes.topic_ids[topic])
+    read = {row.partition: row for row in index.read_of(topic, routes.topic_ids[topic])}
+    scanned = {number: row.next_offset for number, row in read.items()}
     cut = [key for key, end in ends.items() if end < scanned.get(key.partition, 0)]
-    last_read = index.last_read(topic)
-    last = {key: last_read[key.partition] for key in ends if key.partition in last_read}
+    last = {key: read[key.partition] for key in ends if key.partition in read}
     if not cut:
-        for key, end in epoch_ends(routes, {key: epoch for key, (_, epoch) in last.items()}).items():
-            offset, epoch = last[key]
-            cut += [key] if end.epoch != epoch or end.offset <= offset else []
+        asked = {key: row.last_epoch for key, row in last.items() if row.last_epoch is not None}
+        for key, end in epoch_ends(routes, asked).items():
+            cut += [key] if end.epoch != asked[key] or end.offset <= last[key].last_offset else []
     if not cut:
         return scanned
     log.warning("%s is not the log that was read up to %s: it is read again", cut[0], scanned.get(cut[0].partition))

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
+from airmirror.errors import AirmirrorError
 from airmirror.partitions import OfCopy, PartitionFacts
 from airmirror.times import utc
 from airmirror.wire.fields import (
@@ -335,8 +336,22 @@ Record = Written | Tombstone
 KINDS: dict[int, type[Written]] = {record.kind: record for record in get_args(Written)}
 
 
+class LaterRecord(AirmirrorError):
+    """A record as a later version of Airmirror writes it. It is not skipped: this version would not keep to what it says."""
+
+    place: str
+    kind: int
+    version: int
+
+    def __str__(self) -> str:
+        found = (
+            f"{self.place} has a record of kind {self.kind} in version {self.version}, of a later version of Airmirror"
+        )
+        return f"{found}: install that one wherever this flow runs (docs/upgrade.md)"
+
+
 def decode(key: bytes, value: bytes | None) -> Record:
-    """A record of the mapping topic. Raises MalformedRecord, also for kinds and versions that are not known."""
+    """A record of the mapping topic. Raises LaterRecord, MalformedRecord: also for a kind that is not known."""
     reader = Reader(key)
     kind = reader.int8()
     declared = KINDS.get(kind)
@@ -348,7 +363,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
     if (version := reader.int16()) != declared.version:
-        raise MalformedRecord(f"version {version} of kind {kind} is not known")
+        raise LaterRecord("the mapping topic", kind, version)
     found = declared.value_fields.decode(reader, found)
     reader.end()
     return declared(**found)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,20 @@ _MOST_BATCHES = 1 << 14
 _MOST_LEFT_OUT = 64  # batches at the end of a run
 _LENGTH_END = 12  # of a batch's header: its length counts from there
 _CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits reversed
+
+
+def _tables() -> np.ndarray[Any, Any]:
+    """The eight tables of a CRC-32C that takes eight bytes at a time."""
+    tables = np.zeros((8, 256), np.int64)
+    tables[0] = np.arange(256)
+    for _ in range(8):
+        tables[0] = tables[0] >> 1 ^ np.where(tables[0] & 1, _CASTAGNOLI, 0)
+    for number in range(1, 8):
+        tables[number] = tables[0, tables[number - 1] & 255] ^ tables[number - 1] >> 8
+    return tables.reshape(-1)
+
+
+_TABLES = _tables()
 
 
 @dataclass(frozen=True)
@@ -119,7 +132,7 @@ def take_run(
         address(np.frombuffer(buffer, np.uint8)),
         end,
         address(sizes),
-        address(_tables()),
+        address(_TABLES),
         last,
         may_lack,
         address(table.reshape(-1)),
@@ -141,15 +154,3 @@ def take_run(
         holes=told[HOLES],
         leader_epoch=told[EPOCH],
     )
-
-
-@cache
-def _tables() -> np.ndarray[Any, Any]:
-    """The eight tables of a CRC-32C that takes eight bytes at a time."""
-    tables = np.zeros((8, 256), np.int64)
-    tables[0] = np.arange(256)
-    for _ in range(8):
-        tables[0] = tables[0] >> 1 ^ np.where(tables[0] & 1, _CASTAGNOLI, 0)
-    for number in range(1, 8):
-        tables[number] = tables[0, tables[number - 1] & 255] ^ tables[number - 1] >> 8
-    return tables.reshape(-1)

@@ -15,9 +15,10 @@ from airmirror.slot.intake import Intake
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
 from support.groups import commit
+from support.moves import await_whole
 from support.post_window import sync
 from support.servers import keep
-from support.topics import Record, produce
+from support.topics import Record, await_nodes, produce
 
 REPLICATED = {"replication.factor": "3", "offset.storage.replication.factor": "3"}
 
@@ -33,6 +34,14 @@ def leader(flow: Mirror, cluster: BrokerCluster, topic: str, side: str) -> Broke
     with Routes(getattr(flow.flow, side), "test") as routes:
         routes.refresh([topic])
         return cluster.brokers[routes.leader(TopicPartition(topic, 0)).node - 1]
+
+
+def restart(cluster: BrokerCluster, broker: Broker) -> None:
+    """Start a node again, and wait until the cluster is whole: the next test needs all three."""
+    broker.restart()
+    keep(broker.process)
+    await_nodes(cluster, 3)
+    await_whole(cluster)
 
 
 def run_while_the_leader_dies(flow: Mirror, broker: Broker) -> None:
@@ -65,8 +74,7 @@ def test_a_leader_of_the_target_dies_in_mid_window(east: Broker, three: BrokerCl
         run_while_the_leader_dies(flow, broker)
         assert flow.assert_equal() == 2100
     finally:
-        broker.restart()
-        keep(broker.process)
+        restart(three, broker)
 
 
 @pytest.mark.long
@@ -78,8 +86,7 @@ def test_a_leader_of_the_source_dies_in_mid_window(three: BrokerCluster, west: B
         run_while_the_leader_dies(flow, broker)
         assert flow.assert_equal() == 2000
     finally:
-        broker.restart()
-        keep(broker.process)
+        restart(three, broker)
 
 
 @pytest.mark.long
@@ -89,13 +96,13 @@ def test_a_group_on_a_partition_without_a_leader_waits_for_one(
     settings = {"replication.factor": "1", "offset.storage.replication.factor": "3"}
     flow, group = mirror(east, three, tmp_path, settings=settings), topic("billing")
     produce(east, flow.topic, records(50))
-    assert flow.run().is_verified
+    result = flow.run()
+    assert result.is_verified, [str(row.error) for row in result.rows]
     commit(east, group, {(flow.topic, 0): 20})
     broker = leader(flow, three, flow.remote_topic, "target")
     broker.kill()
     try:
         assert [row.reason for row in sync(flow.opened, group)] == [Reason.NO_LEADER]
     finally:
-        broker.restart()
-        keep(broker.process)
+        restart(three, broker)
     assert [row.reason for row in sync(flow.opened, group)] == [""]

@@ -35,8 +35,8 @@ TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
 TIMEOUT = 15.0
 """Seconds after which a cluster that does not answer is called unreachable."""
 
-BATCH = 500
-"""Topics described in one request."""
+BATCH = 500  # topics described in one request
+DESTROY_BROKER = -137  # librdkafka's number: the oldest confluent-kafka that is allowed has no name for it
 
 Answer = TypeVar("Answer")
 
@@ -126,7 +126,7 @@ class Admin:
 
 
 def _let_go(error: BaseException) -> bool:
-    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._DESTROY_BROKER
+    return isinstance(error, KafkaException) and error.args[0].code() == DESTROY_BROKER
 
 
 def said(error: BaseException) -> str:

@@ -19,10 +19,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from airmirror.clusters.protocol.buffers import raise_receive_buffer
 from airmirror.clusters.protocol.nulls import null_field
@@ -312,10 +313,9 @@ class Connection:
     def _decode(self, request: Any, version: int) -> Any:
         body = bytes(self.receive())
         response_class = request.header.get_response_class()
-        if response_class is None:  # pragma: no cover - kafka-python registers every response
-            response_class = ApiVersionsResponse[version]
         try:
-            answer = response_class.decode(body, header=True)
+            is_greeting = isinstance(request, ApiVersionsRequest)
+            answer = _greeting(response_class, body) if is_greeting else response_class.decode(body, header=True)
         except (
             struct.error,
             LookupError,
@@ -376,6 +376,12 @@ class Connection:
         if isinstance(error, ended) and not self._greeted:
             reason = "it closed the connection" + NOT_GREETED
         return BrokerUnreachable(self.cluster, self.broker, reason)
+
+
+@lru_cache(maxsize=16)
+def _greeting(response_class: Any, body: bytes) -> Any:
+    """A broker's first answer, which is the same on each connection while nothing changes in its cluster."""
+    return response_class.decode(body, header=True)
 
 
 def _parts(buffers: Iterable[Buffer]) -> Iterator[Buffer]:

@@ -55,8 +55,8 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
     groups = to_put_back(mirror, lambda each: each.window == order.window)
     if any(not each.move.group for each in groups):  # else it is not known which positions are new
         groups += _new_there(mirror, move, order, groups)
-    names = {each.move.group for each in groups}
-    here = stable_offsets(mirror.source, names & list_groups(mirror.source).keys(), move.names) if names else {}
+    names = {each.move.group for each in groups if each.move.group}
+    here = stable_offsets(mirror.source, names, move.names)
     topics = {remote: topic for topic, remote in move.names.items()}
     wanted: Written = {}
     wrong: list[str] = []
@@ -80,13 +80,13 @@ def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[P
     """Return positions of groups on the target where they had no position, here or there, when they were cut over."""
     places = {(each.move.group, each.move.key) for each in known}
     there, topics = list_groups(mirror.target), set(move.names.values())
-    names = there.keys() & {*move.groups, *(each.move.group for each in known)}
+    names = {*move.groups, *(each.move.group for each in known if each.move.group)}
     found = []
     for group, offsets in sorted(stable_offsets(mirror.target, names, topics).items()):
         for key, each in sorted(offsets.items()):
             if key.topic in topics and (group, key) not in places:
                 nowhere = GroupMove(group, *key, order.window, before=-1, after=-1, time_ms=0, metadata_before="")
-                found.append(PutBack(nowhere, each.offset, there[group].state, each.metadata))
+                found.append(PutBack(nowhere, each.offset, there[group].state if group in there else "", each.metadata))
     return found
 
 

@@ -39,6 +39,7 @@ from airmirror.runbooks.moving import (
     unleased,
 )
 from airmirror.windows.mirror import Mirror
+from airmirror.wire.moves import GroupMove
 
 LOOK_SECONDS = 0.5
 
@@ -138,12 +139,9 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
         with unleased(mirror, order.window) as writer:
-            remember_cut_over(writer, move)
-            if not found.left:
-                return found
+            stood = remember_cut_over(writer, move)
             tell(f"writing {counted(len(found.left), 'position')} of groups")
-            done = move_groups(writer, found.left, all_too=True)
-            remember_cut_over(writer, move)  # an undo, which takes no lease, may have forgotten it
+            done = move_groups(writer, found.left, cut_over=stood)
         wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
     if wrong:
@@ -154,15 +152,17 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     return found
 
 
-def remember_cut_over(writer: MappingWriter, move: Move) -> None:
+def remember_cut_over(writer: MappingWriter, move: Move) -> list[GroupMove]:
     """Write once that the groups are cut over, and where they stand on the target, before any is moved: who has committed more
-    there when it is undone did so since."""
+    there when it is undone did so since. Return what this cut-over says of that."""
+    if not move.groups:  # a later cut-over may have some, and is the first one then
+        return []
     writer.journal.catch_up()
     known, mark = moved(writer.journal), cut_over_mark(writer.window)
     if (mark.group, mark.topic, mark.partition) in known:
-        return
+        return [mark]
     target, topics = writer.journal.target, set(move.names.values())
-    at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
+    at = stable_offsets(target, set(move.groups), topics)  # by name: a node that was just started lists none at first
     found = [
         replace(
             mark,
@@ -177,6 +177,7 @@ def remember_cut_over(writer: MappingWriter, move: Move) -> None:
         if key.topic in topics and (group, *key) not in known
     ]
     remember(writer, [*found, mark])
+    return [*found, mark]
 
 
 def not_cut_over(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
@@ -252,7 +253,7 @@ def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> l
 
 def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> GroupChecks:
     rows, there = held_back(mirror, rows), list_groups(mirror.target)
-    at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
+    at = committed_offsets(mirror.target, {row.group for row in rows})
     known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
     same = _of_one_place(mirror, rows, known)
     left = [row for row in rows if not _is_cut_over(row, known, at, same)]
