@@ -11,7 +11,6 @@ RUN apt-get update \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
-ENTRYPOINT ["/usr/bin/tini", "--"]
 
 FROM base AS build
 # setuptools makes wheels, Node (of a wheel) the console's bundles; neither comes into an image that runs.
@@ -43,6 +42,9 @@ RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     && rm *-osx-* *-windows-* datanucleus-* derby* hive-[!s]* hive-se* hive-shims* spark-hive* \
     && zip -qd rocksdbjni-*.jar '*.dll' '*.jnilib' '*-linux32*' '*-musl.so' '*-ppc64le.so' '*-riscv64.so' '*-s390x.so' \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
+# Spark starts its pods with it on Kubernetes; everything else it runs under tini. Airflow's chart calls it by this name.
+COPY include/kubernetes/entrypoint.sh /entrypoint
+ENTRYPOINT ["/entrypoint"]
 USER airmirror
 WORKDIR /var/lib/spark
 

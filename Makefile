@@ -25,10 +25,10 @@ LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_t
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci compose-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
+.PHONY: help install check test-quick test test-all test-ci compose-test kubernetes-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
 
@@ -101,6 +101,9 @@ test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what
 
 compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (20 minutes)
 	$(BIN)/pytest --no-skips tests/environments/test_compose_stack.py
+
+kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too
+	$(BIN)/pytest $(if $(CHART),--no-skips) tests/environments/in_kubernetes.py
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)$(if $(ONLY), --only $(ONLY))

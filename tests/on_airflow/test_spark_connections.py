@@ -8,14 +8,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.cncf.kubernetes import kube_client
+from airflow.sdk.exceptions import AirflowException
+from kubernetes.client import ApiException
 
 from airmirror.flows.audit import Range
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
+from airmirror.on_airflow.tasks.driver import SecretRefused, files_in_secret
 from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
-from airmirror.on_airflow.tasks.submit import DriverNotPossible, LedgerOutOfReach
+from airmirror.on_airflow.tasks.submit import DriverNotPossible, KubernetesClientMissing, LedgerOutOfReach
 from airmirror.on_spark.ranges import read_ranges
 from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
@@ -113,6 +117,105 @@ def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, m
     ((arguments, ranges),) = submitted
     assert ranges == [Range(flow.topic, 0, 5, 12)] and result.rows == () and not result.is_cut
     assert {"--no-advance", "--before"} <= set(arguments)
+
+
+class _Pods:
+    """Kubernetes' API as a driver's files use it: what lies there, and how the driver's container has ended."""
+
+    def __init__(self, status: int) -> None:
+        self.status, self.secrets, self.pods = status, dict[str, Any](), {"airmirror-driver"}
+        self.seen: list[dict[str, str]] = []
+
+    def create_namespaced_secret(self, namespace: str, body: dict[str, Any]) -> None:
+        assert namespace == "mirrors"
+        self.secrets[body["metadata"]["name"]] = body["stringData"]
+
+    def delete_namespaced_secret(self, name: str, namespace: str) -> None:
+        del self.secrets[name]
+
+    def read_namespaced_pod(self, name: str, namespace: str) -> Any:
+        ended = SimpleNamespace(terminated=SimpleNamespace(exit_code=self.status))
+        return SimpleNamespace(status=SimpleNamespace(container_statuses=[SimpleNamespace(state=ended)]))
+
+    def read_namespaced_pod_log(self, name: str, namespace: str, tail_lines: int, *, _preload_content: bool) -> Any:
+        said = b"of Spark\nairmirror: window w1: done"
+        return str(said) if _preload_content else SimpleNamespace(data=said)  # what the real one returns
+
+    def delete_namespaced_pod(self, name: str, namespace: str) -> None:
+        self.pods.clear()
+
+
+@pytest.mark.parametrize("status", [0, 2, 75])
+def test_a_driver_in_a_pod_has_its_files_from_a_secret(
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+) -> None:
+    flow, pods = mirror(east, west, tmp_path, partitions=1), _Pods(status)
+    config = tmp_path / "mirror.properties"
+    config.write_text("clusters = east, west\n")
+    place = Deployment(config=config, ledger=POSTGRESQL, expectations=Path(), alert_receivers=(), metrics_conn_id="")
+
+    class Hook:
+        _submit_sp = SimpleNamespace(returncode=1)
+
+        def __init__(self, **given: Any) -> None:
+            assert not given.keys() & {"files", "py_files"}  # nothing is uploaded
+            self.given = given
+
+        def submit(self, application: str) -> None:
+            ((name, files),) = pods.secrets.items()
+            conf, arguments = self.given["conf"], self.given["application_args"]
+            mount = conf[f"spark.kubernetes.driver.secrets.{name}"]
+            assert application == f"local://{mount}/replicate_window.py" and "main(" in files["replicate_window.py"]
+            secrets = arguments[arguments.index("--secrets") + 1]
+            assert secrets.startswith(f"{mount}/") and "planted" in files[secrets.removeprefix(f"{mount}/")]
+            assert files[arguments[arguments.index("--config") + 1].removeprefix(f"{mount}/")] == config.read_text()
+            assert "planted" not in " ".join([*arguments, *conf, *conf.values()])
+            if status:
+                raise AirflowException("Cannot execute: spark-submit")
+
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    monkeypatch.setattr(submit, "SparkSubmitHook", Hook)
+    monkeypatch.setattr(submit, "opened_flow", lambda *_: _Opened(flow))
+    extra = {"deploy-mode": "cluster", "namespace": "mirrors"}
+    connection = {"conn_type": "spark", "host": "k8s://https://kubernetes:6443", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
+    window = submit.submitting(place, flow.flow.name, "w1", "spark_test", Selection())
+    with caplog.at_level("INFO"):
+        if status:
+            with pytest.raises(submit.SubmittedWindowFailed) as caught:
+                window.run()
+            assert caught.value.transient == (status == 75)  # the driver's own status, whatever spark-submit's is
+        else:
+            assert window.run().rows == ()
+    assert "airmirror: window w1: done" in caplog.messages
+    assert pods.secrets == {} and bool(pods.pods) == bool(status)  # a driver that has failed can be read
+
+
+def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = _Pods(0)
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    for status in (403, 503):
+
+        def refuse(namespace: str, body: object, status: int = status) -> None:
+            raise ApiException(status=status, reason="planted")
+
+        monkeypatch.setattr(pods, "create_namespaced_secret", refuse)
+        with pytest.raises(SecretRefused, match=f"{status} planted.*rights.yaml") as caught, files_in_secret({}, "n"):
+            pass
+        assert caught.value.transient == (status == 503)
+
+
+def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(submit.spark_submit, "kube_client")
+    with pytest.raises(KubernetesClientMissing, match="pip install") as caught:
+        given(monkeypatch, POSTGRESQL, conn_type="spark", host="k8s://https://kubernetes:6443")
+    assert not caught.value.transient
+    given(monkeypatch, POSTGRESQL, conn_type="spark", host="yarn")
 
 
 class _Opened:

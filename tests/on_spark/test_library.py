@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pyspark import cloudpickle
 
 from airmirror.on_spark import library
@@ -27,6 +30,15 @@ def test_a_driver_that_finds_the_zip_first_has_the_products_suite(tmp_path: Path
         [sys.executable, "-P", "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=400, cwd=tmp_path
     )
     assert done.stdout.strip() == "True ['replication']", done.stderr
+
+
+def test_a_library_of_1970_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (module := tmp_path / "airmirror" / "of_an_image.py").parent.mkdir()
+    module.touch()
+    os.utime(module, (0, 0))
+    monkeypatch.setattr(library, "PACKAGE", module.parent)
+    with zipfile.ZipFile(library.build("abc", str(tmp_path))) as archive:
+        assert archive.namelist() == ["airmirror/of_an_image.py"]
 
 
 def test_a_library_that_spark_submit_has_sent_along_is_not_sent_again(tmp_path: Path) -> None:

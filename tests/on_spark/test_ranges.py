@@ -10,8 +10,9 @@ import pytest
 
 from airmirror.flows.audit import Range
 from airmirror.on_spark import ranges as on_ranges
-from airmirror.on_spark.job import DONE, main
-from airmirror.on_spark.ranges import read_ranges, write_ranges
+from airmirror.on_spark.job import DONE, FINAL, main
+from airmirror.on_spark.library import digest
+from airmirror.on_spark.ranges import as_text, read_ranges
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -36,14 +37,15 @@ def test_an_application_replicates_up_to_the_ends_in_as_many_windows_as_it_takes
     monkeypatch.setattr(on_ranges, "run", run)
     ranges = tmp_path / "ranges.json"
     given = [Range(flow.topic, 0, 10, 30)]
-    write_ranges(ranges, given)
+    ranges.write_text(as_text(given))
     assert read_ranges(ranges) == given
     config = tmp_path / "job.properties"
     lines = {line.key: line.value for line in flow.opened.configuration.settings}
     config.write_text(javaproperties.dumps(lines, timestamp=None))
     monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'job.db'}")
     arguments = ["--config", str(config), "--flow", flow.flow.name, "--window", "w", "--ranges", str(ranges)]
-    assert main([*arguments, "--no-advance", "--before"]) == DONE
+    assert main([*arguments, "--library", "0" * 32]) == FINAL and not names  # that of another image
+    assert main([*arguments, "--library", digest(), "--no-advance", "--before"]) == DONE
     assert len(names) > 1 and names[:2] == ["w", "w-2"]
     remote = read_all(west, flow.remote_topic)
     assert {number: len(found) for number, found in remote.items()} == {0: 30, 1: 0}  # in order: 0 to 9 too

@@ -15,6 +15,7 @@ from airmirror.flows.gates import expectations_of
 from airmirror.flows.post_window import POST_WINDOW_TASKS, do_tasks
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.flows.selection import Selection
+from airmirror.on_spark.library import digest
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import CopyProgress
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if not ledger:
             raise LedgerNotGiven()
+        if given.library not in ("", own := digest()):
+            raise OtherLibrary(own, given.library)
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
             _check_settings(opened)
             prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
@@ -90,12 +93,28 @@ class LedgerNotGiven(AirmirrorError):
         return f"the ledger's URL is missing: set {LEDGER} in the environment, or in the file given by --secrets"
 
 
+class OtherLibrary(AirmirrorError):
+    """A driver in an image whose Airmirror is not Airflow's."""
+
+    own: str
+    wanted: str
+
+    def __str__(self) -> str:
+        return (
+            f"the driver's image has another Airmirror ({self.own}) than Airflow, which submits ({self.wanted}): build both "
+            "images from one checkout, and name the driver's as spark.kubernetes.driver.container.image"
+        )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="replicate_window.py", description=main.__doc__)
     parser.add_argument("--config", type=Path, required=True, help="the configuration, MirrorMaker 2's properties file")
     parser.add_argument("--flow", required=True, help="source->target")
     parser.add_argument("--window", required=True, help="the window's id, made by whoever submits")
     parser.add_argument("--secrets", type=Path, help=f"properties that override the configuration's; {LEDGER} too")
+    parser.add_argument(
+        "--library", default="", help="the digest of the library that the submitter has: no other is run"
+    )
     parser.add_argument("--topics", default="", help="only these topics of the source, separated by commas")
     parser.add_argument("--partitions", default="", help="only these partition numbers, separated by commas")
     parser.add_argument("--verify", choices=("readback", "acks"), help="as configured by default")

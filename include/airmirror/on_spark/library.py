@@ -20,7 +20,8 @@ def digest() -> str:
 def build(library_digest: str, directory: str) -> Path:
     """Write ``airmirror-<digest>.zip`` into a directory, which is the caller's."""
     archive = Path(directory) / f"airmirror-{library_digest}.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+    # Images that can be built again to the byte have files of 1970, before the first year that a zip knows.
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
         for file in (*PACKAGE.rglob("*.py"), *PACKAGE.glob("quality/expectations/*.yaml")):
             if "__pycache__" not in file.parts:
                 out.write(file, Path(PACKAGE.name) / file.relative_to(PACKAGE))

@@ -78,13 +78,13 @@ def _before(
                 return
 
 
-def write_ranges(path: Path, ranges: Sequence[Range]) -> None:
-    """As a file for ``read_ranges``."""
-    path.write_text(json.dumps([[item.topic, item.partition, item.start, item.end] for item in ranges]))
+def as_text(ranges: Sequence[Range]) -> str:
+    """What a file for ``read_ranges`` holds."""
+    return json.dumps([[item.topic, item.partition, item.start, item.end] for item in ranges])
 
 
 def read_ranges(path: Path) -> list[Range]:
-    """Read the ranges that ``write_ranges`` has written."""
+    """Read the ranges from a file of ``as_text``."""
     return [
         Range(str(topic), int(number), int(start), int(end))
         for topic, number, start, end in json.loads(path.read_text())

@@ -1,21 +1,19 @@
 """A window by spark-submit, for Spark connections that are not Spark Connect: local, standalone, YARN, Kubernetes masters.
 
-The application gets the window's id and reports through the mapping topic; what is secret travels in a file of mode 0600.
+The application gets the window's id and reports through the mapping topic; what is secret travels in a file of mode 0600, or in
+a Kubernetes secret.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 
 import javaproperties
+from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
@@ -26,16 +24,21 @@ from airmirror.flows.audit import Range
 from airmirror.flows.prepare import Opened, dry_run
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.driver import (
+    CONFIG,
+    RANGES,
+    SECRETS,
+    DriverFiles,
+    files_here,
+    files_in_secret,
+    files_uploaded,
+)
 from airmirror.on_airflow.tasks.telling import tell_result
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.on_spark.job import APPLICATION, FINAL, LEDGER
-from airmirror.on_spark.library import build, digest
-from airmirror.on_spark.ranges import write_ranges
+from airmirror.on_spark.job import FINAL, LEDGER
+from airmirror.on_spark.library import digest
+from airmirror.on_spark.ranges import as_text
 from airmirror.windows.results import WindowResult, rows_of
-
-RANGES = "ranges.json"
-
-log = logging.getLogger(__name__)
 
 
 class SubmittedWindowFailed(AirmirrorError):
@@ -81,6 +84,18 @@ class DriverNotPossible(AirmirrorError):
         )
 
 
+class KubernetesClientMissing(AirmirrorError):
+    """A Kubernetes master, and an Airflow that can't speak to one."""
+
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} has a Kubernetes master, for which Airflow lacks a package; on every machine "
+            "that runs tasks: pip install apache-airflow-providers-cncf-kubernetes"
+        )
+
+
 def submitting(
     deployment: Deployment,
     name: str,
@@ -89,15 +104,21 @@ def submitting(
     selection: Selection,
     only_up_to: SubmissionBounds | None = None,
 ) -> Submission:
-    """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
+    """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible, KubernetesClientMissing."""
     connection = BaseHook.get_connection(conn_id)
-    is_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
-    host = connection.host or ""
+    extra, host = connection.extra_dejson, connection.host or ""
+    is_cluster = extra.get("deploy-mode") == "cluster"
+    on_kubernetes = connection.conn_type == "k8s" or host.startswith("k8s://")
+    if on_kubernetes and not hasattr(spark_submit, "kube_client"):  # it imports it if it can
+        raise KubernetesClientMissing(conn_id)
     if is_cluster and (host.startswith("spark://") or ("://" not in host and connection.port)):
         raise DriverNotPossible(conn_id)
     if is_cluster and deployment.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
-    return Submission(deployment, name, window, conn_id, selection, is_cluster=is_cluster, only_up_to=only_up_to)
+    namespace = str(extra.get("namespace") or "default") if is_cluster and on_kubernetes else None
+    return Submission(
+        deployment, name, window, conn_id, selection, is_cluster=is_cluster, namespace=namespace, only_up_to=only_up_to
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +131,7 @@ class SubmissionBounds:
 
 @dataclass
 class Submission:
-    """One window, submitted to a Spark connection."""
+    """One window, submitted to a Spark connection. ``namespace``: where its driver is a pod."""
 
     deployment: Deployment
     flow: str
@@ -118,22 +139,24 @@ class Submission:
     conn_id: str
     selection: Selection
     is_cluster: bool
+    namespace: str | None = None
     only_up_to: SubmissionBounds | None = None
     _hook: SparkSubmitHook | None = None
 
     def run(self) -> WindowResult:
         """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
         begun = time.monotonic()
-        with opened_flow(self.deployment, self.flow, self.selection) as opened, self._files(opened) as (files, secrets):
+        with opened_flow(self.deployment, self.flow, self.selection) as opened, self._files(opened) as files:
             arguments = {
-                "--config": self.deployment.config.name if self.is_cluster else str(self.deployment.config),
+                "--config": files.paths[CONFIG],
                 "--flow": self.flow,
                 "--window": self.window,
-                "--secrets": secrets.name if self.is_cluster else str(secrets),
+                "--secrets": files.paths[SECRETS],
+                "--library": digest(),
                 "--topics": ",".join(self.selection.topics),
                 "--partitions": ",".join(map(str, self.selection.partitions)),
                 "--verify": self.selection.verify or "",
-                "--ranges": self._ranges(opened, secrets.parent),
+                "--ranges": files.paths.get(RANGES, ""),
                 "--expectations": self._expectations(),
             }
             given = [part for option, value in arguments.items() if value for part in (option, value)]
@@ -141,16 +164,15 @@ class Submission:
                 conn_id=self.conn_id,
                 name=f"airmirror {self.flow} {self.window}",
                 application_args=[*given, *self._flags()],
-                files=files["files"],
-                py_files=files["py_files"],
+                **files.options,
             )
             try:
-                self._hook.submit(str(APPLICATION))
+                self._hook.submit(files.application)
             except AirflowException as error:
-                status = getattr(self._hook._submit_sp, "returncode", None)
-                raise SubmittedWindowFailed(
-                    self.flow, self.window, str(error).splitlines()[0][:500], again=status != FINAL
-                ) from error
+                submitted = getattr(self._hook._submit_sp, "returncode", None)
+                again = FINAL not in (files.ended(), submitted)
+                raise SubmittedWindowFailed(self.flow, self.window, str(error).splitlines()[0][:500], again) from error
+            files.ended()
             result = self._result(opened, time.monotonic() - begun)
         tell_result(result)
         return result
@@ -166,14 +188,6 @@ class Submission:
     def _expectations(self) -> str:
         """The gate's, to judge by while the window follows the log. A driver elsewhere does not have them: it does not follow."""
         return "" if self.is_cluster else str(self.deployment.expectations)
-
-    def _ranges(self, opened: Opened, directory: Path) -> str:
-        """The file with the ranges that the windows are bounded by, next to the one with the secrets; empty: no bounds."""
-        if self.only_up_to is None:
-            return ""
-        path = directory / RANGES
-        write_ranges(path, self.only_up_to.ranges(opened))
-        return path.name if self.is_cluster else str(path)
 
     def _result(self, opened: Opened, seconds: float) -> WindowResult:
         _, planned = dry_run(opened)  # reads what the window has written to the mapping topic
@@ -201,24 +215,16 @@ class Submission:
                 return
             yield name
 
-    @contextmanager
-    def _files(self, opened: Opened) -> Iterator[tuple[Mapping[str, str | None], Path]]:
-        """Give the files for a driver elsewhere (none in client mode), and the file of secrets; remove them afterwards."""
-        with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as directory:  # of mode 0700
-            secrets = Path(directory) / "secrets.properties"
-            settings = {**_connected(opened), LEDGER: self.deployment.ledger}
-            with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(javaproperties.dumps(settings, timestamp=None))
-            if self.is_cluster:
-                library = str(build(digest(), directory))
-                ranges = [str(Path(directory) / RANGES)] if self.only_up_to else []
-                log.warning(
-                    "Spark may keep the file of secrets where it uploads to, readable by all: see docs/deploy.md."
-                )
-                files = ",".join([str(self.deployment.config), str(secrets), *ranges])
-                yield {"files": files, "py_files": library}, secrets
-            else:
-                yield {"files": None, "py_files": None}, secrets
+    def _files(self, opened: Opened) -> AbstractContextManager[DriverFiles]:
+        """Give the driver its files, where it runs; they are removed afterwards."""
+        settings = {**_connected(opened), LEDGER: self.deployment.ledger}
+        contents = {SECRETS: javaproperties.dumps(settings, timestamp=None)}
+        if self.only_up_to is not None:
+            contents[RANGES] = as_text(self.only_up_to.ranges(opened))
+        if not self.is_cluster:
+            return files_here(contents, self.deployment.config)
+        contents[CONFIG] = self.deployment.config.read_text(encoding="utf-8")
+        return files_uploaded(contents) if self.namespace is None else files_in_secret(contents, self.namespace)
 
 
 def _connected(opened: Opened) -> dict[str, str]:
