@@ -21,7 +21,7 @@ CONSOLE ?= yes
 KILLED := tests/migration/test_killed.py::test_
 LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_frozen \
 	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
-	$(addprefix tests/cli/test_,connections.py failback.py groups.py) $(addprefix tests/on_airflow/test_,failback.py migrate.py) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
+	$(addprefix tests/cli/test_,connections.py failback.py groups.py) $(addprefix tests/on_airflow/test_,failback.py faults.py migrate.py) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
