@@ -162,7 +162,7 @@ def remember_cut_over(writer: MappingWriter, move: Move) -> list[GroupMove]:
     if (mark.group, mark.topic, mark.partition) in known:
         return [mark]
     target, topics = writer.journal.target, set(move.names.values())
-    at = stable_offsets(target, set(move.groups), topics)  # by name: a node that was just started lists none at first
+    at = stable_offsets(target, set(move.groups), topics)  # by name, whatever the target lists
     found = [
         replace(
             mark,
