@@ -74,7 +74,7 @@ $(CONSOLE_BUILT): $(INSTALLED) $(CONSOLE_SOURCES)
 	@$(BIN)/python -m airmirror_local.console
 	@touch $@
 
-check: install ## ruff, mypy, import-linter, the figures of the house, and the console's types and lint
+check: install site ## ruff, mypy, import-linter, the figures of the house, the links of the pages, and the console's types and lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
