@@ -108,8 +108,9 @@ def sync_group_offsets(
         def look() -> tuple[list[GroupPosition], list[GroupOffset]]:
             rows = held_back(mirror, group_positions(mirror, only))
             there = list_groups(mirror.target)
-            known = {row.group for row in rows}
-            idle = [name for name, group in there.items() if name in known and group.is_idle]
+            # By name: a coordinator that was just started lists no group for a moment, and a group moves never back.
+            known = {row.group for row in rows if row.group in there or isinstance(row.found, Translated)}
+            idle = [name for name in known if name not in there or there[name].is_idle]
             on_target = committed_offsets(mirror.target, idle)
             return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), _shut(mirror, rows))
 
