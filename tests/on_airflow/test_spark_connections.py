@@ -124,7 +124,7 @@ class _Pods:
 
     def __init__(self, status: int) -> None:
         self.status, self.secrets, self.pods = status, dict[str, Any](), {"airmirror-driver"}
-        self.seen: list[dict[str, str]] = []
+        self.deleted: list[str] = []
 
     def create_namespaced_secret(self, namespace: str, body: dict[str, Any]) -> None:
         assert namespace == "mirrors"
@@ -141,8 +141,9 @@ class _Pods:
         said = b"of Spark\nairmirror: window w1: done"
         return str(said) if _preload_content else SimpleNamespace(data=said)  # what the real one returns
 
-    def delete_namespaced_pod(self, name: str, namespace: str) -> None:
+    def delete_namespaced_pod(self, name: str, namespace: str, **_: object) -> None:
         self.pods.clear()
+        self.deleted.append(name)
 
 
 @pytest.mark.parametrize("status", [0, 2, 75])
@@ -194,6 +195,23 @@ def test_a_driver_in_a_pod_has_its_files_from_a_secret(
             assert window.run().rows == ()
     assert "airmirror: window w1: done" in caplog.messages
     assert pods.secrets == {} and bool(pods.pods) == bool(status)  # a driver that has failed can be read
+
+
+def test_a_task_that_is_killed_ends_its_driver_in_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's hook finds the pod in what spark-submit says."""
+    pods = _Pods(0)
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    connection = {"conn_type": "spark", "host": "k8s://https://kubernetes:6443", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
+    with files_in_secret({}, "mirrors") as files:
+        hook = submit.SparkSubmitHook(conn_id="spark_test", **files.options)
+        hook._submit_sp = SimpleNamespace(poll=lambda: None, kill=lambda: None)
+        driver = files.options["conf"]["spark.kubernetes.driver.pod.name"]
+        hook._process_spark_submit_log(
+            iter(["State changed, new state: ", f"\t pod name: {driver}", "\t phase: Pending"])
+        )
+        hook.on_kill()
+    assert pods.deleted == [driver]
 
 
 def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: pytest.MonkeyPatch) -> None:

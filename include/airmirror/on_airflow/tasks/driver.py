@@ -82,6 +82,7 @@ def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[Dri
     from kubernetes.client import ApiException
 
     pods, name = get_kube_client(), f"airmirror-{uuid4().hex[:12]}"
+    driver = f"{name}-driver"  # by this ending Airflow's hook knows the pod, which it removes when the task is killed
     secret = {
         "metadata": {"name": name, "labels": LABELS},
         "stringData": {**contents, APPLICATION.name: APPLICATION.read_text()},
@@ -93,13 +94,13 @@ def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[Dri
         raise SecretRefused(namespace, str(error.reason), status=int(error.status or 0)) from error
     options = {
         f"spark.kubernetes.driver.secrets.{name}": MOUNT,
-        "spark.kubernetes.driver.pod.name": name,
+        "spark.kubernetes.driver.pod.name": driver,
         "spark.kubernetes.namespace": namespace,
         **{f"spark.kubernetes.driver.label.{label}": value for label, value in LABELS.items()},
     }
 
     def ended() -> int | None:
-        return _driver_ended(pods, name, namespace)
+        return _driver_ended(pods, driver, namespace)
 
     try:
         paths = {each: f"{MOUNT}/{each}" for each in contents}

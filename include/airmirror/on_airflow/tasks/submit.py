@@ -178,7 +178,7 @@ class Submission:
         return result
 
     def kill(self) -> None:
-        """End the driver where it runs in client mode; the fence ends what it leaves."""
+        """End the driver on this machine, on YARN, or in its pod; the fence ends what it leaves."""
         if self._hook is not None:
             self._hook.on_kill()
 
