@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -128,7 +129,8 @@ class _Pods:
 
     def create_namespaced_secret(self, namespace: str, body: dict[str, Any]) -> None:
         assert namespace == "mirrors"
-        self.secrets[body["metadata"]["name"]] = body["stringData"]
+        files = {name: b64decode(content).decode() for name, content in body["data"].items()}
+        self.secrets[body["metadata"]["name"]] = files
 
     def delete_namespaced_secret(self, name: str, namespace: str) -> None:
         del self.secrets[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import stat
+from base64 import b64decode
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.cncf.kubernetes import kube_client
 from airflow.sdk import timezone
 from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException, DownstreamTasksSkipped, TaskDeferred
 
@@ -34,7 +36,7 @@ from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
 from airmirror.on_airflow.tasks.decide import Answer
-from airmirror.on_airflow.tasks.driver import SECRETS
+from airmirror.on_airflow.tasks.driver import CONFIG, SECRETS
 from airmirror.on_airflow.tasks.submit import Submission, SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
 from airmirror.on_airflow.triggers import growth as growth_trigger
@@ -293,6 +295,27 @@ def test_what_spark_submit_is_told_is_for_nobody_else(tmp_path: Path) -> None:
         assert stat.S_IMODE(secrets.parent.stat().st_mode) == 0o700
         assert "planted" in secrets.read_text() and "planted-too" in secrets.read_text()
     assert not secrets.exists()
+
+
+def test_a_driver_elsewhere_is_given_the_configuration_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A properties file is ISO-8859-1, and need not be UTF-8."""
+    config, secrets = tmp_path / "latin.properties", list[dict[str, Any]]()
+    config.write_bytes("clusters = a, b\r\n# für b\n".encode("iso-8859-1"))
+    pods = SimpleNamespace(
+        create_namespaced_secret=lambda _, body: secrets.append(body), delete_namespaced_secret=lambda *_: None
+    )
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    place = replace(deployment(), config=config)
+    for namespace in (None, "mirrors"):
+        submission = Submission(place, "a->b", "w", "spark_test", Selection(), is_cluster=True, namespace=namespace)
+        with submission._files(opened(tmp_path)) as files:
+            if namespace is None:
+                (sent,) = (each for each in files.options["files"].split(",") if each.endswith(files.paths[CONFIG]))
+                assert Path(sent).read_bytes() == config.read_bytes()
+    (secret,) = secrets
+    assert b64decode(secret["data"][CONFIG]) == config.read_bytes()
 
 
 def test_a_submitted_window_is_killed_where_its_driver_runs() -> None:

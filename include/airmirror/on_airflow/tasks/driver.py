@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -59,14 +60,14 @@ class DriverFiles:
 
 
 @contextmanager
-def files_here(contents: Mapping[str, str], config: Path) -> Iterator[DriverFiles]:
+def files_here(contents: Mapping[str, bytes], config: Path) -> Iterator[DriverFiles]:
     """For a driver on this machine."""
     with _directory(contents) as directory:
         yield DriverFiles(str(APPLICATION), {name: str(directory / name) for name in contents} | {CONFIG: str(config)})
 
 
 @contextmanager
-def files_uploaded(contents: Mapping[str, str]) -> Iterator[DriverFiles]:
+def files_uploaded(contents: Mapping[str, bytes]) -> Iterator[DriverFiles]:
     """For a driver that spark-submit sends its files and the library to, into its working directory."""
     with _directory(contents) as directory:
         log.warning("Spark may keep the file of secrets where it uploads to, readable by all: see docs/deploy.md.")
@@ -76,16 +77,17 @@ def files_uploaded(contents: Mapping[str, str]) -> Iterator[DriverFiles]:
 
 
 @contextmanager
-def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[DriverFiles]:
+def files_in_secret(contents: Mapping[str, bytes], namespace: str) -> Iterator[DriverFiles]:
     """For a driver in a pod. The secret is removed in the end, and so is the pod, unless it has failed."""
     from airflow.providers.cncf.kubernetes.kube_client import get_kube_client
     from kubernetes.client import ApiException
 
     pods, name = get_kube_client(), f"airmirror-{uuid4().hex[:12]}"
     driver = f"{name}-driver"  # by this ending Airflow's hook knows the pod, which it removes when the task is killed
+    files = {**contents, APPLICATION.name: APPLICATION.read_bytes()}
     secret = {
         "metadata": {"name": name, "labels": LABELS},
-        "stringData": {**contents, APPLICATION.name: APPLICATION.read_text()},
+        "data": {each: b64encode(content).decode() for each, content in files.items()},
         "immutable": True,
     }
     try:
@@ -132,9 +134,9 @@ def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
 
 
 @contextmanager
-def _directory(contents: Mapping[str, str]) -> Iterator[Path]:
+def _directory(contents: Mapping[str, bytes]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as home:  # of mode 0700
-        for name, text in contents.items():
-            with os.fdopen(os.open(Path(home) / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
+        for name, content in contents.items():
+            with os.fdopen(os.open(Path(home) / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
         yield Path(home)

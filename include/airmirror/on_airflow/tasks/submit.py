@@ -218,12 +218,12 @@ class Submission:
     def _files(self, opened: Opened) -> AbstractContextManager[DriverFiles]:
         """Give the driver its files, where it runs; they are removed afterwards."""
         settings = {**_connected(opened), LEDGER: self.deployment.ledger}
-        contents = {SECRETS: javaproperties.dumps(settings, timestamp=None)}
+        contents = {SECRETS: javaproperties.dumps(settings, timestamp=None).encode()}
         if self.only_up_to is not None:
-            contents[RANGES] = as_text(self.only_up_to.ranges(opened))
+            contents[RANGES] = as_text(self.only_up_to.ranges(opened)).encode()
         if not self.is_cluster:
             return files_here(contents, self.deployment.config)
-        contents[CONFIG] = self.deployment.config.read_text(encoding="utf-8")
+        contents[CONFIG] = self.deployment.config.read_bytes()
         return files_uploaded(contents) if self.namespace is None else files_in_secret(contents, self.namespace)
 
 
