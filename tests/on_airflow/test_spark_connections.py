@@ -6,12 +6,13 @@ import json
 from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.providers.cncf.kubernetes import kube_client
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import ApiException
+from urllib3.exceptions import MaxRetryError
 
 from airmirror.flows.audit import Range
 from airmirror.flows.selection import Selection
@@ -20,7 +21,12 @@ from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
 from airmirror.on_airflow.tasks.driver import SecretRefused, files_in_secret
 from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
-from airmirror.on_airflow.tasks.submit import DriverNotPossible, KubernetesClientMissing, LedgerOutOfReach
+from airmirror.on_airflow.tasks.submit import (
+    DriverNotPossible,
+    KubernetesClientMissing,
+    LedgerOutOfReach,
+    SubmittedWindowFailed,
+)
 from airmirror.on_spark.ranges import read_ranges
 from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
@@ -216,10 +222,32 @@ def test_a_task_that_is_killed_ends_its_driver_in_a_pod(monkeypatch: pytest.Monk
     assert pods.deleted == [driver]
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_window_ends_as_it_has_whatever_becomes_of_its_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gone: bool
+) -> None:
+    pods = _Pods(2)
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+
+    def fails(name: str, namespace: str, **_: object) -> None:
+        if gone:
+            raise ApiException(status=404, reason="planted")  # as whoever deletes all of them does
+        raise MaxRetryError(cast(Any, None), f"/{name}", reason=ConnectionRefusedError("planted"))
+
+    monkeypatch.setattr(pods, "delete_namespaced_secret", fails)
+    with pytest.raises(SubmittedWindowFailed, match="an operator decides"), files_in_secret({}, "mirrors"):
+        raise SubmittedWindowFailed("east->west", "w1", "an operator decides", again=False)
+    (name,) = pods.secrets
+    assert (f"(planted): kubectl delete secret --namespace mirrors {name}" in caplog.text) == (not gone)
+    monkeypatch.setattr(pods, "read_namespaced_pod", fails)
+    with files_in_secret({}, "mirrors") as files:
+        assert files.ended() is None  # then spark-submit's own status counts
+
+
 def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = _Pods(0)
     monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
-    for status in (403, 503):
+    for status in (403, 429, 503):
 
         def refuse(namespace: str, body: object, status: int = status) -> None:
             raise ApiException(status=status, reason="planted")
@@ -227,7 +255,7 @@ def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: py
         monkeypatch.setattr(pods, "create_namespaced_secret", refuse)
         with pytest.raises(SecretRefused, match=f"{status} planted.*rights.yaml") as caught, files_in_secret({}, "n"):
             pass
-        assert caught.value.transient == (status == 503)
+        assert caught.value.transient == (status != 403)
 
 
 def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:

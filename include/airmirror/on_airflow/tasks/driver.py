@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from urllib3.exceptions import HTTPError
+
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.job import APPLICATION
 from airmirror.on_spark.library import build, digest
@@ -37,7 +39,7 @@ class SecretRefused(AirmirrorError):
 
     @property
     def transient(self) -> bool:  # type: ignore[override]
-        return self.status >= 500
+        return self.status == 429 or self.status >= 500
 
     def __str__(self) -> str:
         return (
@@ -108,7 +110,7 @@ def files_in_secret(contents: Mapping[str, bytes], namespace: str) -> Iterator[D
         paths = {each: f"{MOUNT}/{each}" for each in contents}
         yield DriverFiles(f"local://{MOUNT}/{APPLICATION.name}", paths, {"conf": options}, ended)
     finally:
-        pods.delete_namespaced_secret(name, namespace)
+        _remove(pods.delete_namespaced_secret, "secret", name, namespace)
 
 
 def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
@@ -119,18 +121,34 @@ def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
         states = pods.read_namespaced_pod(name, namespace).status.container_statuses or []
         # As bytes: the client (36.0) makes text of them by str(), b'…' and all.
         said = pods.read_namespaced_pod_log(name, namespace, tail_lines=10_000, _preload_content=False).data
-    except ApiException as error:
-        log.warning("The driver's pod %s in namespace %s can't be read: %s", name, namespace, error.reason)
+    except (ApiException, HTTPError) as error:
+        log.warning("The driver's pod %s in namespace %s can't be read: %s", name, namespace, _reason(error))
         return None
     for line in said.decode(errors="replace").splitlines():
         if line.startswith("airmirror:"):
             log.info("%s", line)
     ends = [state.state.terminated.exit_code for state in states if state.state.terminated is not None]
     if ends == [0]:
-        pods.delete_namespaced_pod(name, namespace)
+        _remove(pods.delete_namespaced_pod, "pod", name, namespace)
     else:
         log.error("What the driver has written: kubectl logs --namespace %s %s", namespace, name)
     return ends[0] if ends else None
+
+
+def _remove(delete: Callable[[str, str], object], kind: str, name: str, namespace: str) -> None:
+    """Remove what a window has left. The window has ended as it has: where this fails, it is only told."""
+    from kubernetes.client import ApiException
+
+    try:
+        delete(name, namespace)
+    except (ApiException, HTTPError) as error:
+        if getattr(error, "status", 0) != 404:  # else others have removed it
+            command = f"kubectl delete {kind} --namespace {namespace} {name}"
+            log.warning("The %s of the window is left (%s): %s", kind, _reason(error), command)
+
+
+def _reason(error: Exception) -> object:
+    return getattr(error, "reason", None) or error
 
 
 @contextmanager
