@@ -42,6 +42,7 @@ from airmirror.windows.results import WindowResult
 from airmirror.windows.standing import Ends, UnfollowedPartition
 from airmirror.wire.leases import LeaseEntry, holder, note
 from airmirror.wire.mappings import GATE, Hold, Lease, LeaseEvent
+from airmirror.wire.plain import LogRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, a_flow, at_once, mirror
 from support.following import SETTINGS, await_copied, await_verified, ended_by_event, numbered
@@ -232,7 +233,7 @@ def test_a_slot_is_ended_by_its_own_driver_alone() -> None:
     for window, is_ending in (("other", False), ("w", True)):
         log = LeaseLog(slot, None)  # type: ignore[arg-type]
         for each in (entry(0, event=LeaseEvent.TAKEN), entry(1, window, LeaseEvent.ENDING), entry(2)):
-            log._take(each)
+            log._take(LogRecord(each.offset, each.timestamp, b"", None), each.lease)
         assert log.is_ending == is_ending
 
 

@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -22,7 +24,10 @@ from airmirror.flows.status import throttle_of
 from airmirror.slot import limit as limit_module
 from airmirror.slot import outbox, readback
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import BURST_SECONDS, SAMPLE_MS, Commits, Limit, fair_share
+from airmirror.wire.mappings import MappingRecord
+from airmirror.wire.plain import LogRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, at_once, in_this_process, mirror
 from support.quotas import set_quota
@@ -54,6 +59,18 @@ def test_what_slots_have_committed_lately() -> None:
     assert commits.rates() == {0: 2_000, 1: 1_000}
     commits.note(1, 2_000 + SAMPLE_MS, 15_000)
     assert commits.rates() == {0: 0, 1: 2_000}
+    commits.note(2, 1_000, 15_000)  # the target's clock was set right
+    assert commits.rates() == {0: 0, 1: 2_000, 2: 0}
+
+
+def test_commits_are_timed_by_the_targets_clock() -> None:
+    """Those of the machines of slots may differ by more than counts as lately."""
+    slot: Any = SimpleNamespace(mapping_topic="mappings", lease_offset=0, window="w")
+    lease = LeaseLog(slot, cast(Any, None))
+    for number, ahead in enumerate((3_600_000, 0)):
+        record = Mock(MappingRecord, window="w", slot=number, key=number, size=30_000, time_ms=1_000 + ahead)
+        lease._take(LogRecord(number, 1_000, b"", None), record)
+    assert lease.commits.rates() == {0: 2_000, 1: 2_000}
 
 
 def test_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,9 @@ from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
 from airmirror.slot.limit import Commits
 from airmirror.wire.leases import LeaseEntry, holder, note
-from airmirror.wire.mappings import Action, Decision, Hold, Lease, LeaseEvent, MappingRecord, decode
+from airmirror.wire.mappings import Action, Decision, Hold, Lease, LeaseEvent, MappingRecord, Record, decode
+from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
-
-Seen = LeaseEntry | MappingRecord | Hold | Decision
 
 
 class LeaseLog:
@@ -45,8 +44,8 @@ class LeaseLog:
     def committed(self) -> dict[TopicPartition, MappingRecord]:
         """The newest mappings committed since the lease. Raises SlotFenced where it is another's by now, or released."""
         end = self._end(read_committed=False)
-        for record in self._read(self._mappings_next, end, read_committed=True):
-            self._take(record)
+        for entry, record in self._read(self._mappings_next, end, read_committed=True):
+            self._take(entry, record)
         self._leases_next = self._mappings_next = end
         self._looked = time.monotonic()
         self._check()
@@ -57,8 +56,8 @@ class LeaseLog:
         that a slot that sleeps in its own keeps no other waiting."""
         self._looked = time.monotonic()
         end = self._end(read_committed=False)
-        for record in self._read(self._leases_next, end, read_committed=False, mappings=False):
-            self._take(record)
+        for entry, record in self._read(self._leases_next, end, read_committed=False, mappings=False):
+            self._take(entry, record)
         self._leases_next = end
         self._check()
 
@@ -74,9 +73,9 @@ class LeaseLog:
         What an open transaction hides is not waited for: a fence comes before all this.
         """
         end = max(self._mappings_next, self._end(read_committed=True))
-        for record in self._read(self._mappings_next, end, read_committed=True):
+        for entry, record in self._read(self._mappings_next, end, read_committed=True):
             if isinstance(record, MappingRecord):
-                self._take(record)
+                self._take(entry, record)
         self._mappings_next = end
         for key, start in starts.items():
             newest = self._newest.get(key)
@@ -84,16 +83,16 @@ class LeaseLog:
                 reason = f"window {newest.window!r} has copied {key} up to offset {newest.source_end - 1} meanwhile"
                 raise TransactionFailed(self._target.alias, transaction, f"the commit of {key} from {start} on", reason)
 
-    def _take(self, record: Seen) -> None:
-        if isinstance(record, LeaseEntry):
-            if record.offset >= self._slot.lease_offset:
-                note(self._leases, record)
-                is_own = record.lease.window == self._slot.window
-                self.is_ending = self.is_ending or (is_own and record.lease.event is LeaseEvent.ENDING)
+    def _take(self, entry: LogRecord, record: Record) -> None:
+        if isinstance(record, Lease):
+            if entry.offset >= self._slot.lease_offset:
+                note(self._leases, LeaseEntry(entry.offset, entry.timestamp, record))
+                is_own = record.window == self._slot.window
+                self.is_ending = self.is_ending or (is_own and record.event is LeaseEvent.ENDING)
         elif isinstance(record, MappingRecord):
             self._newest[record.key] = record
-            if record.window == self._slot.window:
-                self.commits.note(record.slot, record.time_ms, record.size)
+            if record.window == self._slot.window:  # by the target's clock: those of the slots' machines may differ
+                self.commits.note(record.slot, entry.timestamp, record.size)
         elif isinstance(record, Hold) or (isinstance(record, Decision) and record.action is Action.HOLD):
             self.held.add(record.key)
 
@@ -108,7 +107,9 @@ class LeaseLog:
     def _end(self, *, read_committed: bool) -> int:
         return offsets_with_patience(self._target, [self._log], LATEST, read_committed=read_committed)[self._log]
 
-    def _read(self, start: int, end: int, *, read_committed: bool, mappings: bool = True) -> Iterator[Seen]:
+    def _read(
+        self, start: int, end: int, *, read_committed: bool, mappings: bool = True
+    ) -> Iterator[tuple[LogRecord, Record]]:
         for entry in read_records(self._target, self._log, start, end, read_committed=read_committed):
             if not mappings and entry.key and entry.key[0] == MappingRecord.kind:
                 continue
@@ -116,10 +117,7 @@ class LeaseLog:
                 record = decode(entry.key or b"", entry.value)
             except MalformedRecord:
                 continue  # the ledger counts and logs it
-            if isinstance(record, Lease):
-                yield LeaseEntry(entry.offset, entry.timestamp, record)
-            elif isinstance(record, MappingRecord | Hold | Decision):
-                yield record
+            yield entry, record
 
     def _check(self) -> None:
         slot, held = self._slot, holder(self._leases)

@@ -33,11 +33,11 @@ class Commits:
         self._newest = 0
 
     def note(self, slot: int, time_ms: int, size: int) -> None:
-        """Take note of a commit of a slot at a time (epoch milliseconds)."""
+        """Take note of a commit of a slot at a time of the target's clock (epoch milliseconds), which may jump back."""
         self._newest = max(self._newest, time_ms)
         commits = self._of.setdefault(slot, deque())
         commits.append((time_ms, size))
-        while commits[0][0] < self._newest - SAMPLE_MS:
+        while commits and commits[0][0] < self._newest - SAMPLE_MS:
             commits.popleft()
 
     def rates(self) -> dict[int, float]:
