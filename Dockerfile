@@ -1,6 +1,7 @@
-# Two images of one file: `spark`, with what executors need, and `airflow`, which is that and everything else. So they have the
-# same Python (Spark refuses a driver and executors of different minor versions) and share what is largest. Steps of them: `build`,
-# `wheels`, `wheel`. pip takes nothing whose hash is not in the lock, to build with neither.
+# Three images of one file: `spark`, with what executors need, `airflow`, which is that and everything else, and
+# `airflow-kubernetes`, which is that and the clients of Kubernetes. So they have the same Python (Spark refuses a driver and
+# executors of different minor versions) and share what is largest. Steps of them: `build`, `wheels`, `wheel`. pip takes nothing
+# whose hash is not in the lock, to build with neither.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS base
@@ -52,9 +53,9 @@ FROM spark AS airflow
 USER root
 WORKDIR /opt/airmirror
 COPY requirements.txt ./
-# PySpark has all that its client has.
+# PySpark has all that its client has. The clients of Kubernetes (140 MB) are for those who run there.
 RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
-    grep -v pyspark-client requirements.txt > /tmp/requirements.txt \
+    grep -v -e pyspark-client -e kubernetes requirements.txt > /tmp/requirements.txt \
     && pip install --no-index --no-deps --find-links /wheels -r /tmp/requirements.txt \
     && find /usr/local/lib/python3.*/site-packages -type d -name tests -prune -exec rm -rf {} +
 COPY dags dags
@@ -62,4 +63,11 @@ RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel \
     pip install --no-deps --no-index /wheel/*.whl \
     && mkdir -p /opt/airflow/login /opt/airflow/logs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
+USER airmirror
+
+FROM airflow AS airflow-kubernetes
+USER root
+RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
+    grep kubernetes requirements.txt > /tmp/requirements.txt \
+    && pip install --no-index --no-deps --find-links /wheels -r /tmp/requirements.txt
 USER airmirror

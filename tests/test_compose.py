@@ -156,12 +156,13 @@ def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:
     assert copied == {"/opt/airmirror/dags"}
 
 
-def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:
-    stages = dict(reversed(pair) for pair in re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE))
+def test_the_images_have_one_python_and_the_versions_that_are_tested() -> None:
+    stages = dict(reversed(pair) for pair in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE))
     assert (
         stages["base"] == "python:${PYTHON}-slim-bookworm"
         and stages["spark"] == "base"
         and stages["airflow"] == "spark"
+        and stages["airflow-kubernetes"] == "airflow"
     )
     python = re.search(r"^ARG PYTHON=3\.(\d+)$", DOCKERFILE, re.MULTILINE)
     assert python is not None

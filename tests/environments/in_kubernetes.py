@@ -1,7 +1,8 @@
 """Windows on a Kubernetes cluster, which KUBECONFIG names: `make kubernetes-test`; pytest does not find this file by itself.
 
-Its nodes have (or pull) airmirror-spark and airmirror-airflow of this checkout, apache/kafka:4.2.0 and postgres:17. Everything is
-in a namespace of its own, which is deleted in the end; this machine needs kubectl, and helm where CHART names Airflow's chart.
+Its nodes have (or pull) airmirror-spark and airmirror-airflow-kubernetes of this checkout, apache/kafka:4.2.0 and postgres:17.
+Everything is in a namespace of its own, which is deleted in the end; this machine needs kubectl, and helm where CHART names
+Airflow's chart.
 """
 
 from __future__ import annotations
