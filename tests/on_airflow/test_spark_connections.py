@@ -210,6 +210,30 @@ def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: py
         assert caught.value.transient == (status == 503)
 
 
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_what_kubernetes_does_not_remove_is_named_and_hides_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    pods = _Pods(0)
+
+    def refuse(name: str, namespace: str) -> None:
+        raise ApiException(status=status, reason="planted")
+
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    monkeypatch.setattr(pods, "delete_namespaced_secret", refuse)
+    monkeypatch.setattr(pods, "delete_namespaced_pod", refuse)
+    with files_in_secret({}, "mirrors") as given:
+        assert given.ended() == 0
+    with pytest.raises(ZeroDivisionError), files_in_secret({}, "mirrors"):
+        raise ZeroDivisionError
+    first, second = pods.secrets
+    left = [("secret", second), ("secret", first), ("pod", first)] if status != 404 else []
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert [each.rpartition(f"({status} planted): ")[2] for each in warned] == [
+        f"kubectl delete {kind} --namespace mirrors {name}" for kind, name in reversed(left)
+    ]
+
+
 def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(submit.spark_submit, "kube_client")
     with pytest.raises(KubernetesClientMissing, match="pip install") as caught:

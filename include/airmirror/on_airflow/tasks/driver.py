@@ -105,7 +105,7 @@ def files_in_secret(contents: Mapping[str, str], namespace: str) -> Iterator[Dri
         paths = {each: f"{MOUNT}/{each}" for each in contents}
         yield DriverFiles(f"local://{MOUNT}/{APPLICATION.name}", paths, {"conf": options}, ended)
     finally:
-        pods.delete_namespaced_secret(name, namespace)
+        _remove("secret", pods.delete_namespaced_secret, name, namespace)
 
 
 def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
@@ -124,10 +124,27 @@ def _driver_ended(pods: Any, name: str, namespace: str) -> int | None:
             log.info("%s", line)
     ends = [state.state.terminated.exit_code for state in states if state.state.terminated is not None]
     if ends == [0]:
-        pods.delete_namespaced_pod(name, namespace)
+        _remove("pod", pods.delete_namespaced_pod, name, namespace)
     else:
         log.error("What the driver has written: kubectl logs --namespace %s %s", namespace, name)
     return ends[0] if ends else None
+
+
+def _remove(kind: str, delete: Callable[[str, str], object], name: str, namespace: str) -> None:
+    """Remove what the window needed. Where that fails, the window's own end counts all the same."""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        delete(name, namespace)
+    except (ApiException, HTTPError) as error:
+        status, reason = getattr(error, "status", ""), getattr(error, "reason", error)
+        if status != 404:  # somebody has removed it
+            log.warning(
+                "The window's %s %s is left in namespace %s, Kubernetes has not removed it (%s %s): "
+                "kubectl delete %s --namespace %s %s",
+                *(kind, name, namespace, status, reason, kind, namespace, name),
+            )
 
 
 @contextmanager
