@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine import Connection
 
 from airmirror.flows import measure
 from airmirror.flows.status import with_ends
-from airmirror.ledger import Ledger, WindowEnd
+from airmirror.ledger import Ledger, WindowEnd, WindowRow, showing
 from airmirror.ledger.database import reading
+from airmirror.ledger.queries import window_rows
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
-from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_at
 from airmirror.rows import rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
-from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
 from airmirror.wire.mappings import Action, Decision
 
+MOST_WINDOWS = 50
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
 MOST_ERROR = 4_000  # characters: the way out is at its end
 
 Page = Callable[[str], str | None]
+Kept = dict[showing.WindowMark, WindowRow]
+# Of a flow, with its number of resets. What windows have committed is summed up once: one that follows the log has thousands of
+# mapping records, and a page asks every five seconds.
+_kept: WeakKeyDictionary[Ledger, dict[str, tuple[int, Kept]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ShownWindow:
+    """A window, and of how many partitions all that it has committed is verified now."""
+
+    row: WindowRow
+    verified: int
 
 
 def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int], now: int) -> dict[str, Any]:
@@ -36,10 +50,10 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
     name = shown.flow.name
     of_flow, (since, until) = known(ledger.flow(name), shown.red_run), span
     with reading(ledger.engine) as connection:
-        sums, rates = totals(connection, [name]), latest(connection, [name], now - RATE_MS)
+        sums, rates = showing.totals(connection, [name]), latest(connection, [name], now - RATE_MS)
         complete = complete_of(connection, [name])[name]
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
-        partitions = columns(connection, name)
+        partitions = showing.columns(connection, name)
         committed = last_committed(ledger, connection, name, len(of_flow.resets))
         let_pass = _let_pass(connection, name, of_flow.decisions[-MOST_MARKS:])
     numbers, failing = of_flow.numbers, of_flow.failing
@@ -103,9 +117,25 @@ def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) 
         if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)
     }
     found: dict[str, list[str]] = {}
-    for place, window in windows_at(connection, flow, people.keys()).items():
+    for place, window in showing.windows_at(connection, flow, people.keys()).items():
         found.setdefault(window, []).append(people[place])
     return found
+
+
+def last_committed(ledger: Ledger, connection: Connection, flow: str, resets: int) -> list[ShownWindow]:
+    """Return the latest windows that committed anything, the newest first.
+
+    ``resets``: as many as the flow has had: one may have shortened mapping records.
+    """
+    flows, found = _kept.setdefault(ledger, {}), showing.marks(connection, flow, MOST_WINDOWS)
+    seen, before = flows.get(flow, (resets, {}))
+    before = before if seen == resets else {}
+    missing = [mark.window for mark in found if mark not in before]
+    new = {row.window: row for row in window_rows(connection, flow, missing)} if missing else {}
+    rows = {mark: before[mark] if mark in before else new[mark.window] for mark in found}
+    flows[flow] = resets, rows
+    left = showing.unverified_partitions(connection, flow)
+    return [ShownWindow(row, row.partitions - left.get(row.window, 0)) for row in rows.values()]
 
 
 def _windows(
@@ -143,7 +173,7 @@ def _latency(numbers: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
     return [found[origin] for origin in sorted(found)]
 
 
-def _columns(found: PartitionColumns, holds: Container[Place], failing: Container[Place]) -> dict[str, Any]:
+def _columns(found: showing.PartitionColumns, holds: Container[Place], failing: Container[Place]) -> dict[str, Any]:
     """All partitions as columns: ten thousand are some hundred kilobytes."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(found.topic))}
     places = zip(found.topic, found.partition, strict=True)
