@@ -146,16 +146,15 @@ class VerifyWindow(FlowOperator):
         try:
             judge = window_id(context, "verify")
             show, followed = partial(setattr, self, "page"), run if self.follows else ""
-            verified = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
+            self.received = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)
             if held:  # a link in the log can be clicked, one in an error's text can't
                 self.log.warning("To be decided here: %s", question_of(decide_id_of(self.flow), held))
             raise
-        self.received = verified.received
         for alias in self.outlets:
-            for topic in verified.received:
+            for topic in self.received:
                 add_to_alias(context, alias, topic)
 
     def get_openlineage_facets_on_complete(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
