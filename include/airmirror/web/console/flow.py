@@ -1,10 +1,10 @@
-"""The console's page of a flow: its numbers over time, its windows, its partitions. Of the ledger alone."""
+"""The console's page of a flow: its numbers over time, its windows, its partitions, its reports. Of the ledger alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,9 +14,11 @@ from airmirror.flows import measure
 from airmirror.flows.status import with_ends
 from airmirror.ledger import Ledger, WindowEnd, WindowRow, showing
 from airmirror.ledger.database import reading
+from airmirror.ledger.pages import GATE, PAGE, StoredFile, page_name, pages_of
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
+from airmirror.on_airflow.dags.common import link_to
 from airmirror.rows import rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
@@ -25,9 +27,11 @@ from airmirror.wire.mappings import Action, Decision
 MOST_WINDOWS = 50
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
+MOST_REPORTS = 3  # of a kind
+VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_ERROR = 4_000  # characters: the way out is at its end
 
-Page = Callable[[str], str | None]
+Page = Callable[[str], str | None]  # of a window its Data Docs, None: there is none (any more)
 Kept = dict[showing.WindowMark, WindowRow]
 # Of a flow, with its number of resets. What windows have committed is summed up once: one that follows the log has thousands of
 # mapping records, and a page asks every five seconds.
@@ -42,12 +46,10 @@ class ShownWindow:
     verified: int
 
 
-def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int], now: int) -> dict[str, Any]:
-    """A flow's page. ``page``: the address of a window's Data Docs, None: there is none (any more).
-
-    ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is.
-    """
+def flow_page(ledger: Ledger, shown: Shown, *, span: tuple[int, int], now: int) -> dict[str, Any]:
+    """A flow's page. ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is."""
     name = shown.flow.name
+    pages = pages_of(ledger.engine, name)
     of_flow, (since, until) = known(ledger.flow(name), shown.red_run), span
     with reading(ledger.engine) as connection:
         sums, rates = showing.totals(connection, [name]), latest(connection, [name], now - RATE_MS)
@@ -60,7 +62,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
         "series": series(points),
-        "windows": _windows(committed, of_flow.ends, page, let_pass),
+        "windows": _windows(committed, of_flow.ends, docs_of(pages), let_pass),
         "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},
         "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
         "latency": _latency(numbers),
@@ -80,6 +82,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
             "topic partition since_ms windows transient error",
             error=lambda each: each.error[:MOST_ERROR],
         ),
+        "reports": reports_of(pages),
     }
 
 
@@ -120,6 +123,28 @@ def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) 
     for place, window in showing.windows_at(connection, flow, people.keys()).items():
         found.setdefault(window, []).append(people[place])
     return found
+
+
+def docs_of(pages: Sequence[StoredFile]) -> Page:
+    """Return what finds the address of the Data Docs of a window's run, from Airflow's base path on."""
+    # By the beginning of the name, which tells the run; of several judgements the last one's.
+    found = {page.name.rpartition(VERIFIED)[0]: page for page in pages if page.kind == GATE}
+
+    def address(window: str) -> str | None:
+        page = found.get(page_name(window.split("#", 1)[0]))
+        return link_to(page.path) if page else None
+
+    return address
+
+
+def reports_of(pages: Sequence[StoredFile]) -> list[dict[str, Any]]:
+    """The last reports of each kind: audits, plans of migrations, failovers; newest first."""
+    found = []
+    for kind, of_kind in groupby(sorted(pages, key=lambda page: page.kind), key=lambda page: page.kind):
+        for page in [] if kind == GATE else list(of_kind)[-MOST_REPORTS:]:
+            name = page.name.removesuffix(PAGE)
+            found.append({"kind": kind, "name": name, "time_ms": page.time_ms, "page": link_to(page.path)})
+    return sorted(found, key=lambda report: -report["time_ms"])
 
 
 def last_committed(ledger: Ledger, connection: Connection, flow: str, resets: int) -> list[ShownWindow]:
