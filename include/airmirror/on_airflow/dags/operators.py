@@ -107,15 +107,7 @@ class ReplicateWindow(FlowOperator):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.window import replicate
 
-        deployed = deployment()
-        return windows_of(
-            conn_id=self.spark_conn_id,
-            deployment=deployed,
-            flow=self.flow,
-            window=window,
-            selection=selection,
-            over_connect=lambda url: replicate(deployed, self.flow, window, url, selection),
-        )
+        return windows_of(self.spark_conn_id, deployment(), self.flow, window, selection, over_connect=replicate)
 
     def on_kill(self) -> None:
         if self._on_kill is not None:

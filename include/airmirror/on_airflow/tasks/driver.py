@@ -139,7 +139,7 @@ def _remove(kind: str, delete: Callable[[str, str], object], name: str, namespac
         delete(name, namespace)
     except (ApiException, HTTPError) as error:
         status, reason = getattr(error, "status", ""), getattr(error, "reason", error)
-        if status != 404:  # somebody has removed it
+        if status != 404:  # it is gone already
             log.warning(
                 "The window's %s %s is left in namespace %s, Kubernetes has not removed it (%s %s): "
                 "kubectl delete %s --namespace %s %s",
