@@ -110,7 +110,9 @@ def returned(forward: Opened) -> list[Returned]:
                     for each in accepted(forward)
                     if (each.topic, each.partition) == key
                 ]
-                behind = _alone(source, flow, records, [_mapped(records), _spans(rescued), differ])
+                mapped = [(run.source_first, run.source_end) for each in records for run in each.ranges]
+                spans = [(each.source_start, each.source_end) for each in rescued]
+                behind = _alone(source, flow, records, [mapped, spans, differ])
             copied = sum(each.copied for each in records)
             found.append(Returned(*key, last.remote_topic, copied, behind, last.source_end))
     return found
@@ -140,11 +142,3 @@ def _alone(source: Routes, flow: Flow, records: Sequence[MappingRecord], without
     committed = flow.isolation_level == "read_committed"
     log = Log(source, first.key, first.source_start, last.source_end, is_committed=committed)
     return sum(int((~np.any([each.has(part.offsets) for each in others], axis=0)).sum()) for part in log.records())
-
-
-def _mapped(records: Sequence[MappingRecord]) -> list[Span]:
-    return [(run.source_first, run.source_end) for each in records for run in each.ranges]
-
-
-def _spans(rescued: Sequence[Rescue]) -> list[Span]:
-    return [(each.source_start, each.source_end) for each in rescued]
