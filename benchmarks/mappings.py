@@ -95,7 +95,7 @@ def measure(opened: Opened, east: Broker, west: Broker, windows: int, partitions
     for future in admin.delete_records([TopicPartition("bench", key, end) for key, end in ends.items()]).values():
         future.result()
     catch_up_ledger(opened)
-    pruned = prune_mappings(opened.flow, opened.ledger, window="prune")
+    pruned = prune_mappings(opened.flow, opened.ledger)
     if pruned != written:
         raise RuntimeError(f"{pruned} mapping records were pruned of {written}")
     left = compacted

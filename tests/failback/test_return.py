@@ -23,8 +23,8 @@ from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback import returning, steps, unfreezing
-from airmirror.runbooks.failback.account import returned
 from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.outcome import returned
 from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained, ReturnRefused, look_ahead

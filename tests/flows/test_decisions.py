@@ -9,7 +9,8 @@ import pytest
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.decisions import carry_out_reset, waived, write_down
+from airmirror.flows.decisions import carry_out_reset, waived
+from airmirror.flows.holds import record
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, consider
 from airmirror.flows.verification import compare_all
@@ -110,7 +111,7 @@ def test_an_accepted_loss_is_what_differs_and_no_more(held: Mirror) -> None:
     flow, key = held, TopicPartition(held.topic, 0)
     (shown,) = consider(flow.opened, ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS))
     assert (shown.lost_first, shown.lost_end, shown.lost) == (30, 32, 2) and "not on the target as" in shown.problem
-    write_down(flow.opened, [key], Action.ACCEPT_LOSS, reason="see OPS-9", by="ada")
+    record(flow.opened, [key], Action.ACCEPT_LOSS, reason="see OPS-9", by="ada")
     (done,) = carry_out_reset(flow.opened, [key], Action.ACCEPT_LOSS, reason="see OPS-9", by="ada", name="a")
     assert (done.lost_first, done.lost_end, done.lost) == (30, 32, 2)
     assert waived(flow.opened, [key], [59], Action.ACCEPT_LOSS) == {key: 59}

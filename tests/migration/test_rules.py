@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.described import AclBinding, Quota
 from airmirror.offsets.translation import Reason
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint
-from airmirror.runbooks.migration import rules_access, rules_clients, rules_flow, rules_topics
+from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
 from airmirror.runbooks.migration.access import missing_bindings
 from airmirror.runbooks.migration.facts import MigrationFacts
 from airmirror.runbooks.migration.inventory import GroupFacts
@@ -62,7 +62,7 @@ def facts(**more: Any) -> MigrationFacts:
 
 
 def judged(given: MigrationFacts) -> Iterator[Finding]:
-    for room in (rules_flow, rules_topics, rules_clients, rules_access):
+    for room in (rules_flow, rules_topics, rules_clients):
         yield from room.rules(given)
 
 

@@ -107,13 +107,13 @@ def test_mappings_below_the_log_start_are_pruned_but_the_newest(east: Broker, we
         catch_up_ledger(flow.opened)
         return [record.source_start for record in ledger.mappings(flow.topic, 0)]
 
-    assert prune_mappings(flow.flow, ledger, window="prune") == 0 and starts() == [0, 10, 20, 30]
+    assert prune_mappings(flow.flow, ledger) == 0 and starts() == [0, 10, 20, 30]
     delete_before(east, flow.topic, 25)
-    assert prune_mappings(flow.flow, ledger, window="prune") == 2 and starts() == [20, 30]
+    assert prune_mappings(flow.flow, ledger) == 2 and starts() == [20, 30]
     (kept, gone) = (translated(flow, {(flow.topic, 0): at})[0].found for at in (27, 3))
     assert kept == Translated(27, 29) and gone is Reason.BEFORE_MAPPINGS
     delete_before(east, flow.topic, 40)
-    assert prune_mappings(flow.flow, ledger, window="prune") == 1 and starts() == [30]
+    assert prune_mappings(flow.flow, ledger) == 1 and starts() == [30]
     ledger.forget()
     assert starts() == [30]
     produce(east, flow.topic, [Record(b"more")])
@@ -140,7 +140,7 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
         return [record.source_start for record in ledger.mappings(flow.topic, 0)]
 
     delete_before(east, flow.topic, 25)
-    assert prune_mappings(flow.flow, ledger, window="prune") == 1 and starts() == [10, 20], "10 to 19 are not verified"
+    assert prune_mappings(flow.flow, ledger) == 1 and starts() == [10, 20], "10 to 19 are not verified"
 
     asked = list[list[int]]()
 
@@ -153,7 +153,7 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
             assert flow.run().copied == 5
         return found
 
-    assert delete_mappings(flow.flow, ledger, keys, window="prune", tell=print) == 0
+    assert delete_mappings(flow.flow, ledger, keys, print) == 0
     assert asked == [[10, 20], [25]] and starts() == [25]
 
 

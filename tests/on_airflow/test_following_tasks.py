@@ -107,7 +107,7 @@ def test_the_same_gate_judges_meanwhile_and_last(
         work.verify(place, name, "manual__1#verify#2-1", "", Selection(), followed=run)
     assert (again.value.failed, again.value.still) == (0, 1)
     suite.write_text(SUITE.replace("60", "100"))
-    (received,) = work.verify(place, name, "manual__1#verify#3-1", "", Selection(), followed=run).received
+    (received,) = work.verify(place, name, "manual__1#verify#3-1", "", Selection(), followed=run)
     assert received.records == 200 and received.remote_topic == flow.remote_topic
     last = {number: found[-1].offset for number, found in read_all(west, flow.remote_topic).items()}
     assert {number: start for number, (start, _) in received.offsets.items()} == {0: 0, 1: 0}

@@ -18,7 +18,7 @@ from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, plan, re
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import Incomplete, NoSuchStep
 from airmirror.runbooks.runbook import Order, Runbook, Step
-from airmirror.web.console.pages import reports_of
+from airmirror.web.console.flow import reports_of
 from support.kept import kept, ledger_in
 
 FLOW: Any = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.cncf.kubernetes import kube_client
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import ApiException
@@ -19,6 +20,7 @@ from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
+from airmirror.on_airflow.tasks import window as work
 from airmirror.on_airflow.tasks.driver import SecretRefused, files_in_secret
 from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
 from airmirror.on_airflow.tasks.submit import (
@@ -36,8 +38,8 @@ from support.topics import Record, produce
 POSTGRESQL = "postgresql+psycopg2://airmirror:planted@postgres/airmirror"
 
 
-def no_connect(url: str) -> WindowResult:
-    raise AssertionError(url)
+def no_connect(*given: object) -> WindowResult:
+    raise AssertionError(given)
 
 
 def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) -> None:
@@ -99,6 +101,25 @@ def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.Mon
             selection=Selection(),
             over_connect=no_connect,
         )
+
+
+def test_a_window_on_spark_connect_is_run_and_ended_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark_connect", "host": "here", "port": 15002})
+    )
+    monkeypatch.setattr(work, "interrupt", lambda *given: asked.append(given))
+    place: Any = SimpleNamespace(ledger=POSTGRESQL)
+
+    def replicate(*given: object) -> WindowResult:
+        asked.append(given)
+        return WindowResult("east->west", "w1", (), 0, 0.0, phases={}, is_cut=False)
+
+    windows = windows_of("spark_test", place, "east->west", "w1", Selection(("t",)), over_connect=replicate)
+    windows.replicate()
+    windows.interrupt()
+    at = SparkConnectHook("spark_test").get_connection_url()
+    assert at.startswith("sc://here:15002") and asked == [(place, "east->west", "w1", at, Selection(("t",)))] * 2
 
 
 def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
 from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
-from airmirror.web.console import assets, registration, windows
+from airmirror.web.console import assets, flow, registration
 from airmirror.web.console.flow import MOST_POINTS
 from airmirror.wire.mappings import ResetRecord
 from ledger.test_ledger import entries, load
@@ -95,7 +95,7 @@ def test_a_window_is_summed_up_again_only_where_it_has_changed(
         asked_for.append(sorted(names))
         return window_rows(connection, flow, names)
 
-    monkeypatch.setattr(windows, "window_rows", summed_up)
+    monkeypatch.setattr(flow, "window_rows", summed_up)
 
     def shown() -> dict[str, tuple[int, int, int]]:
         rows = asked(client, FLOW)["windows"]

@@ -13,7 +13,7 @@ from airmirror.ledger.approvals import Answered, PendingQuestion, note_answer, n
 from airmirror.ledger.pages import PagePlace, keep_document
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.report.document import Document
-from airmirror.web.console.pages import MOST_REPORTS
+from airmirror.web.console.flow import MOST_REPORTS
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
 from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill

@@ -183,6 +183,8 @@ def test_the_bytes_of_a_mapping_are_as_documented() -> None:
         decode(MAPPING.encode_key(), b"\0\1" + value[2:])
     with pytest.raises(LaterRecord, match="kind 3 in version 1"):
         decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
+    with pytest.raises(MalformedRecord, match="kind 2 in version -1"):  # no version has written that
+        decode(MAPPING.encode_key(), b"\xff\xff" + value[2:])
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.binary(max_size=300)))

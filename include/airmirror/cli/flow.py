@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import (
-    By,
-    Yes,
-    console,
-    telling,
-)
+from airmirror.cli.options import By, Yes, console, telling
 
 flow_commands = typer.Typer(no_args_is_help=True, help="Freeze a flow, so that no window writes for it; unfreeze it.")
 
@@ -23,13 +18,7 @@ Reason = Annotated[str, typer.Option(help="Why; it is kept, and shown to whoever
 
 @flow_commands.command("freeze")
 @partial(flow_command, has_json=False)
-def flow_freeze(
-    given: FlowOptions,
-    reason: Reason,
-    by: By,
-    topic: Topics = None,
-    yes: Yes = False,
-) -> None:
+def flow_freeze(given: FlowOptions, reason: Reason, by: By, topic: Topics = None, yes: Yes = False) -> None:
     """Freeze a flow, or topics of it, by a record in its mapping topic: a window that runs ends now, and none of any
     configuration writes there again before it is unfrozen. Only the target is asked.
     """
@@ -46,13 +35,7 @@ def flow_freeze(
 
 @flow_commands.command("unfreeze")
 @partial(flow_command, has_json=False)
-def flow_unfreeze(
-    given: FlowOptions,
-    reason: Reason,
-    by: By,
-    topic: Topics = None,
-    yes: Yes = False,
-) -> None:
+def flow_unfreeze(given: FlowOptions, reason: Reason, by: By, topic: Topics = None, yes: Yes = False) -> None:
     """Unfreeze what was frozen: the next window resumes where the last one ended. Records that others have written to a remote
     topic since are not overwritten; its partitions are in error then.
     """

@@ -9,11 +9,7 @@ import typer
 
 from airmirror.cli import plain, show
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import (
-    By,
-    Yes,
-    console,
-)
+from airmirror.cli.options import By, Yes, console
 from airmirror.cli.tables import print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.wire.mappings import Decision

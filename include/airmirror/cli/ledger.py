@@ -14,9 +14,7 @@ ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a fl
 
 @ledger_commands.command("rebuild")
 @partial(flow_command, has_json=False)
-def rebuild(
-    given: FlowOptions,
-) -> None:
+def rebuild(given: FlowOptions) -> None:
     """Rebuild the flow's part of the ledger from Kafka."""
     from airmirror.flows.prepare import read_again
 

@@ -12,9 +12,7 @@ from airmirror.cli.tables import show as print_all
 
 
 @flow_command
-def plan(
-    given: FlowOptions,
-) -> None:
+def plan(given: FlowOptions) -> None:
     """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
     from airmirror.flows.holds import sorted_holds
     from airmirror.flows.prepare import dry_run

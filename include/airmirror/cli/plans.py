@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.console import RenderableType
@@ -13,11 +13,7 @@ from rich.text import Text
 from airmirror.cli.options import console
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.report.document import Document, Finding, Row, column_title
-from airmirror.report.files import write_document
 from airmirror.report.page import value_told
-
-if TYPE_CHECKING:
-    from airmirror.report.signing import Signer
 
 # An answer that says nothing but the question again is left out, so that the lines that matter stand out.
 ANSWERS = frozenset(
@@ -76,34 +72,15 @@ def check_place(write: Path | None) -> None:
         raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
 
 
-def end_plan(made: Document, write: Path | None, signs: Signer | None, as_json: bool) -> None:
-    """Write a plan where that was asked for, show it, and end with 1 where it is not good. Raises ReportNotWritten."""
-    files = [] if write is None else write_document(made, write, signs)
+def end(made: Document, as_json: bool, files: Sequence[Path] = (), *, done: bool | None = None, more: str = "") -> None:
+    """Show a document, ``more`` after it, and end with 1 where it is not good: something is missing, left, or can't be done.
+
+    ``done``: whether it was carried out, for programs; None: a plan, which never is.
+    """
     if as_json:
-        print_json(console, made.as_dict())
+        print_json(console, made.as_dict() | ({} if done is None else {"done": done}))
     else:
         show_document(made, files)
-    if not made.is_good:
-        raise typer.Exit(1)
-
-
-def end_dry_run(made: Document, would: str, as_json: bool) -> None:
-    """Show the plan of what was not done, and what --yes would do; end with 1 where the plan is not good."""
-    if as_json:
-        print_json(console, made.as_dict() | {"done": False})
-    else:
-        show_document(made)
-        show(console, f"Nothing was written. {would}")
-    if not made.is_good:
-        raise typer.Exit(1)
-
-
-def end_outcome(made: Document, base: Path, signs: Signer | None, as_json: bool) -> None:
-    """Write the report of what was done, show it, and end with 1 where something is missing or left. Raises ReportNotWritten."""
-    files = write_document(made, base, signs, made.headline)
-    if as_json:
-        print_json(console, made.as_dict() | {"done": True})
-    else:
-        show_document(made, files)
+        show(console, *([more] if more else []))
     if not made.is_good:
         raise typer.Exit(1)

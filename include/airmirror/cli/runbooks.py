@@ -12,9 +12,10 @@ import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Yes, console, telling
-from airmirror.cli.plans import check_place, end_dry_run, end_outcome, end_plan, report_base, show_document
+from airmirror.cli.plans import check_place, end, report_base
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import GOOD, line, print_json, show
+from airmirror.report.files import write_document
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 
 AnyRunbook = Runbook[Any, Any]
@@ -100,7 +101,7 @@ def _plan(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:
         found = runbook.plan(opened, _order(runbook, values), Progress(tell))
-    end_plan(found, write, signs, given.as_json)
+    end(found, given.as_json, [] if write is None else write_document(found, write, signs))
 
 
 def _run(
@@ -137,9 +138,11 @@ def _run(
     if made is None:
         _end_steps(flow.name, over or f"Done: {', '.join(steps)}", left, said, given.as_json)
     elif yes:
-        end_outcome(made, report_base(write, runbook.name, flow.name, made.made_ms), signs, given.as_json)
+        base = report_base(write, runbook.name, flow.name, made.made_ms)
+        end(made, given.as_json, write_document(made, base, signs, made.headline), done=True)
     else:
-        end_dry_run(made, f"With --yes it takes the steps {', '.join(steps)}.", given.as_json)
+        would = f"Nothing was written. With --yes it takes the steps {', '.join(steps)}."
+        end(made, given.as_json, done=False, more=would)
 
 
 def _end_steps(flow: str, ended: str, left: Sequence[str], said: list[dict[str, str]], as_json: bool) -> None:
@@ -157,7 +160,8 @@ def _rehearse(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: 
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:
         made, name = runbook.rehearse(opened, _order(runbook, values), Progress(tell)), opened.flow.name
-    end_outcome(made, report_base(write, "rehearsal", name, made.made_ms), signs, given.as_json)
+    base = report_base(write, "rehearsal", name, made.made_ms)
+    end(made, given.as_json, write_document(made, base, signs, made.headline), done=True)
 
 
 def _undo(runbook: AnyRunbook, given: FlowOptions, yes: bool, **values: Any) -> None:
@@ -167,10 +171,4 @@ def _undo(runbook: AnyRunbook, given: FlowOptions, yes: bool, **values: Any) -> 
     order = _order(runbook, values)
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
         found = undo(runbook, site, order, Progress(tell)) if yes else runbook.undo.look(site, order)
-    if given.as_json:
-        print_json(console, found.as_dict() | {"done": yes})
-    else:
-        show_document(found)
-        show(console, *([] if yes else ["Nothing was written: --yes does it."]))
-    if not found.is_good:
-        raise typer.Exit(1)
+    end(found, given.as_json, done=yes, more="" if yes else "Nothing was written: --yes does it.")

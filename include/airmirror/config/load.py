@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.config import comparisons, foreign, moves, properties, providers
+from airmirror.config import foreign, named, properties, providers
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.foreign import Translation
 from airmirror.config.keys import KEYS
@@ -89,7 +89,7 @@ def _build(given: Translation, name: str) -> Survey:
         return Survey(None, tuple(problems or alias_problems))
     placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
     errors, notes = _judge(placed, aliases)
-    problems += [*alias_problems, *errors, *comparisons.problems(placed, aliases), *moves.problems(placed)]
+    problems += [*alias_problems, *errors, *named.comparison_problems(placed, aliases), *named.move_problems(placed)]
     problems += _without_servers(placed, aliases, settings["clusters"].line)
     is_readable = all(problem.key not in settings for problem in problems)
     clusters = {alias: cluster(alias, placed) for alias in aliases}
@@ -100,13 +100,13 @@ def _build(given: Translation, name: str) -> Survey:
         flows={flow_name: _flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
         notes=tuple(sorted([*given.notes, *_repeated(given.settings), *notes], key=lambda note: note.line or 0)),
         settings=tuple(resolved),
-        comparisons=comparisons.comparisons(placed, clusters, wrong),
+        comparisons=named.comparisons(placed, clusters, wrong),
     )
     return Survey(configuration, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
 
 
 def _flow(name: str, placed: Sequence[Placed]) -> Flow:
-    return replace(flow(name, placed), moves=moves.move_groups(name, placed))
+    return replace(flow(name, placed), moves=named.move_groups(name, placed))
 
 
 def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:

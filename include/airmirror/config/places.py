@@ -126,7 +126,7 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
         if at.level not in READ_AT[key.scope]:
             known_to_mm2 = at.name not in OWN and key.scope is not KeyScope.FLOW_ONLY
             return Unread(f"has no effect here: it is read {key.scope}", error=not known_to_mm2)
-        return Unread(key.here, error=False) if key.use in (Use.LATER, Use.WITHOUT_EFFECT) else None
+        return Unread(key.here, error=False) if key.use is Use.WITHOUT_EFFECT else None
     if setting := client_setting(at):
         return _of_producer(setting.property)
     for prefix, (_, reason) in FAMILIES.items():

@@ -19,10 +19,8 @@ from airmirror.evidence.logs import Log, marks_of
 from airmirror.wire.records import Array
 
 SEARCHED = 100_000  # records of the target after the first that is as late as the source's
-SAMPLED_AT_ONCE = (
-    1_000,
-    100_000,
-)  # offsets of a range of a sample: least, most; a hundredth of the partition in between
+# Offsets of a range of a sample: least, most; a hundredth of the partition in between.
+SAMPLED_AT_ONCE = (1_000, 100_000)
 
 
 @dataclass(frozen=True)

@@ -182,8 +182,7 @@ def _together(pairs: Sequence[Pair]) -> Pair | None:
     """Return the first pair of the last long run of neighbours that are equal on both sides; None if there is none."""
     run = 0
     for number in range(len(pairs) - 1, 0, -1):
-        (i, j), (before_i, before_j) = pairs[number], pairs[number - 1]
-        run = run + 1 if (i - before_i, j - before_j) == (1, 1) else 0
+        run = run + 1 if _follow(pairs[number - 1], pairs[number]) else 0
         if run >= TOGETHER - 1:
             while number > 1 and _follow(pairs[number - 2], pairs[number - 1]):
                 number -= 1

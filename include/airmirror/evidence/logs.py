@@ -44,9 +44,7 @@ class Log:
         for data, _ in self._read(start, end):
             yield from data
 
-    def records_and_aborted(
-        self, start: int | None = None, end: int | None = None
-    ) -> Iterator[tuple[Records, Records]]:
+    def records_and_aborted(self, start: int, end: int) -> Iterator[tuple[Records, Records]]:
         """Records, and those of aborted transactions that lie between them: each time some of one kind and none of the other."""
         for data, gone in self._read(start, end):
             for records in data:

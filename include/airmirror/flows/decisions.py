@@ -1,4 +1,4 @@
-"""An operator's decision on partitions that the gate holds: check what is held, write the decision down, carry it out."""
+"""An operator's decision on partitions that the gate holds: check what is held, carry out what was decided."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
@@ -19,11 +18,8 @@ RESETS = {
     Action.START_AGAIN: Choice.START_AGAIN,
     Action.NEW_TOPIC: Choice.NEW_TOPIC,
 }
-JUDGED = (
-    Action.VERIFY_AGAIN,
-    Action.LET_PASS,
-    Action.ACCEPT_LOSS,
-)  # by a gate, at once: the others by the next window's
+# By a gate, at once: the others by the next window's.
+JUDGED = (Action.VERIFY_AGAIN, Action.LET_PASS, Action.ACCEPT_LOSS)
 
 
 @dataclass(frozen=True)
@@ -72,13 +68,6 @@ def held_ranges(ledger: FlowLedger) -> list[HeldRange]:
         )
         for key, hold in holds.items()
     ]
-
-
-def write_down(
-    opened: Opened, held: Sequence[TopicPartition], action: Action, *, reason: str, by: str
-) -> list[TopicPartition]:
-    """Write who decided, when and why, for each partition, into the mapping topic. Raises DecisionIncomplete."""
-    return [each.key for each in record(opened, held, action, reason=reason, by=by)]
 
 
 def carry_out_reset(

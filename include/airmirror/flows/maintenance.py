@@ -7,7 +7,6 @@ the newest of every partition, from which replication continues (invariants A, C
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,18 +43,14 @@ def prune(
     catch_up_ledger(opened)
     is_frozen, count = ledger.owners().shut is not None, 0
     if not is_frozen:
-        count = prune_mappings(flow, ledger, window=_window(), tell=tell)
+        count = prune_mappings(flow, ledger, tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before, kept_topics(flow, ledger))
 
     if not is_frozen:
-        count += delete_mappings(flow, ledger, old_keys, window=_window(), tell=tell)
+        count += delete_mappings(flow, ledger, old_keys, tell)
     if count:
         catch_up_ledger(opened)
     return Pruned(count, forget_pages(ledger.engine, flow.name, before))
-
-
-def _window() -> str:
-    return f"prune-{uuid.uuid4().hex[:12]}"

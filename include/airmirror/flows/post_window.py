@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -147,7 +146,7 @@ def prune_if_due(opened: Opened, tell: Callable[[str], None] = lambda phase: Non
     catch_up_ledger(opened)
     opened.ledger.count_verified()
     try:
-        count = prune_mappings(opened.flow, opened.ledger, window=f"prune-{uuid.uuid4().hex[:12]}", tell=tell)
+        count = prune_mappings(opened.flow, opened.ledger, tell)
     except (FlowBusy, FlowFrozen) as error:
         tell(f"mapping records are pruned another time: {error}")
         return None

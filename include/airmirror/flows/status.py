@@ -164,13 +164,9 @@ def needs_somebody(
 
 def still_failing(ledger: FlowLedger) -> list[Failing]:
     """Return what failed in the last windows that tried it, less what is held since."""
+    found = without_held(ledger.failures(), ledger.holds())
     committed = {key: last.time_ms for key, last in ledger.last_mappings().items()}
-    return [Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure)) for failure in failing_now(ledger)]
-
-
-def failing_now(ledger: FlowLedger) -> list[Failure]:
-    """Return the same without the time of the last commit, for which each partition's newest mapping is read."""
-    return without_held(ledger.failures(), ledger.holds())
+    return [Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure)) for failure in found]
 
 
 def without_held(failures: Sequence[Failure], holds: Container[tuple[str, int]]) -> list[Failure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -79,6 +79,18 @@ def writing(engine: Engine, what: str) -> Iterator[Connection]:
                 key = sql.func.hashtextextended(f"airmirror.ledger {what}", 0)
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(key)))
             yield connection
+
+
+def same(
+    one: sql.Table, other: sql.Table, columns: Iterable[str] = ("flow", "topic", "partition")
+) -> sql.ColumnElement[bool]:
+    """Return whether rows of two tables are of one partition, or have other columns in common."""
+    return sql.and_(*(one.c[column] == other.c[column] for column in columns))
+
+
+def is_of(table: sql.Table, flow: str, key: tuple[str, int]) -> sql.ColumnElement[bool]:
+    """Return whether a row is of this partition."""
+    return sql.and_(table.c.flow == flow, table.c.topic == key[0], table.c.partition == key[1])
 
 
 def upsert(connection: Connection, table: sql.Table, rows: Sequence[Row]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, delete, upsert
+from airmirror.ledger.database import Row, delete, is_of, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
@@ -220,8 +220,7 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
 
 
 def _search_newest(connection: Connection, flow: str, partition: tuple[str, int]) -> list[Row]:
-    of_partition = (mappings.c.flow == flow, mappings.c.topic == partition[0], mappings.c.partition == partition[1])
-    query = sql.select(*(mappings.c[column.name] for column in newest.columns)).where(*of_partition)
+    query = sql.select(*(mappings.c[column.name] for column in newest.columns)).where(is_of(mappings, flow, partition))
     last = connection.execute(query.order_by(mappings.c.log_offset.desc()).limit(1)).mappings().first()
     if last is None:
         return []

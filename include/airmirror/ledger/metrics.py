@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, delete, upsert
+from airmirror.ledger.database import Row, delete, is_of, same, upsert
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified, decode
@@ -95,8 +95,8 @@ class FlowMetric:
 def count_verified(connection: Connection, flow: str) -> None:
     """Add to each partition's counters what its verified offset has passed since the last call; note its newest record."""
     own = partition_metrics.c
-    joined = newest.outerjoin(verified, _same(newest, verified)).outerjoin(
-        partition_metrics, _same(newest, partition_metrics)
+    joined = newest.outerjoin(verified, same(newest, verified)).outerjoin(
+        partition_metrics, same(newest, partition_metrics)
     )
     counted = sql.and_(
         own.source_topic_id == verified.c.source_topic_id, own.counted_end == verified.c.source_offset + 1
@@ -158,10 +158,8 @@ def _time_of(connection: Connection, flow: str, passed: Verified, last: MappingR
     """Return the newest record's timestamp of the mapping that begins at ``start``; ``last``: the partition's newest one."""
     if last.source_start == start and last.source_topic_id == passed.source_topic_id:
         return last.max_timestamp
-    own = mappings.c
-    place = (flow, passed.topic, passed.partition, str(passed.source_topic_id), start)
-    columns = (own.flow, own.topic, own.partition, own.source_topic_id, own.source_start)
-    where = (column == value for column, value in zip(columns, place, strict=True))
+    own, of_partition = mappings.c, is_of(mappings, flow, (passed.topic, passed.partition))
+    where = (of_partition, own.source_topic_id == str(passed.source_topic_id), own.source_start == start)
     row = connection.execute(sql.select(own.key, own.value).where(*where)).one()
     found = decode(bytes(row.key), bytes(row.value))
     assert isinstance(found, MappingRecord)
@@ -256,12 +254,12 @@ def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int,
     own = partition_metrics.c
     counted = sql.case((own.source_topic_id == verified.c.source_topic_id, own.counted_end), else_=0)
     not_counted = sql.and_(
-        _same(verified, mappings),
+        same(verified, mappings),
         mappings.c.source_topic_id == verified.c.source_topic_id,
         mappings.c.source_start >= sql.func.coalesce(counted, 0),
         mappings.c.source_end <= verified.c.source_offset + 1,
     )
-    joined = verified.outerjoin(partition_metrics, _same(verified, partition_metrics)).join(mappings, not_counted)
+    joined = verified.outerjoin(partition_metrics, same(verified, partition_metrics)).join(mappings, not_counted)
     query = (
         sql.select(
             verified.c.topic,
@@ -280,7 +278,3 @@ def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int,
 def _rows(connection: Connection, flow: str) -> dict[tuple[str, int], Row]:
     query = sql.select(partition_metrics).where(partition_metrics.c.flow == flow)
     return {(row["topic"], row["partition"]): dict(row) for row in connection.execute(query).mappings()}
-
-
-def _same(one: sql.Table, other: sql.Table) -> sql.ColumnElement[bool]:
-    return sql.and_(*(one.c[column] == other.c[column] for column in _KEY))

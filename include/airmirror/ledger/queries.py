@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import rows_of
+from airmirror.ledger.database import is_of, rows_of, same
 from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, mappings, newest, progress, verified
 from airmirror.wire.mappings import (
@@ -50,12 +50,7 @@ def mappings_of(
 ) -> Iterator[MappingRecord]:
     """Mapping records that overlap source offsets ``[start, end)``, by source offset."""
     topic, partition, source_topic_id = key
-    query = sql.select(mappings).where(
-        mappings.c.flow == flow,
-        mappings.c.topic == topic,
-        mappings.c.partition == partition,
-        mappings.c.source_end > start,
-    )
+    query = sql.select(mappings).where(is_of(mappings, flow, (topic, partition)), mappings.c.source_end > start)
     if source_topic_id is not None:
         query = query.where(mappings.c.source_topic_id == str(source_topic_id))
     if end is not None:
@@ -73,10 +68,10 @@ def past_verified(flow: str, *columns: Any) -> Any:
     """Return a query of the mappings past their partition's verified offset; of a partition without one a row of nulls."""
     # What was never verified is past -1, so that a first range without records is among it.
     boundary = sql.func.coalesce(verified.c.source_offset + 1, -1)
-    same = ("flow", "topic", "partition", "source_topic_id")
-    past = sql.and_(_same(newest, mappings, *same), mappings.c.source_end > boundary)
+    log = ("flow", "topic", "partition", "source_topic_id")
+    past = sql.and_(same(newest, mappings, log), mappings.c.source_end > boundary)
     # An outer join, or SQLite begins with all mappings of the flow.
-    joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(mappings, past)
+    joined = newest.outerjoin(verified, same(newest, verified, log)).outerjoin(mappings, past)
     query = sql.select(*columns).select_from(joined)
     return query.where(newest.c.flow == flow, newest.c.source_end > boundary)
 
@@ -149,7 +144,6 @@ def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection
     is_unproven = sql.and_(of_this, is_unverified)
     is_kept = sql.or_(mappings.c.time_ms >= before_ms, is_newest, is_unproven, mappings.c.topic.in_(kept))
     log = (mappings.c.topic, mappings.c.partition, mappings.c.source_topic_id)
-    same = ("flow", "topic", "partition")
     in_order = (
         sql.select(
             mappings.c.key,
@@ -158,9 +152,7 @@ def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection
             .over(partition_by=log, order_by=mappings.c.source_start)
             .label("kept"),
         )
-        .select_from(
-            mappings.join(newest, _same(mappings, newest, *same)).outerjoin(verified, _same(mappings, verified, *same))
-        )
+        .select_from(mappings.join(newest, same(mappings, newest)).outerjoin(verified, same(mappings, verified)))
         .where(mappings.c.flow == flow)
         .subquery()
     )
@@ -174,10 +166,6 @@ def _all(connection: Connection, query: Any) -> Sequence[Any]:
 
 def record_of(row: Any) -> Record:
     return decode(bytes(row.key), bytes(row.value))
-
-
-def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[bool]:
-    return sql.and_(*(one.c[column] == other.c[column] for column in columns))
 
 
 def mapping_of(row: Any) -> MappingRecord:

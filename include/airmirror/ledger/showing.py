@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
+from airmirror.ledger.database import is_of, same
 from airmirror.ledger.queries import by_bytes, latest_windows, past_verified, record_of
 from airmirror.ledger.tables import mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
@@ -134,7 +135,7 @@ def partition_row(connection: Connection, flow: str, key: tuple[str, int]) -> Pa
             sql.func.coalesce(verified.c.source_offset, -1),
         )
         .select_from(_with_positions())
-        .where(*(column == value for column, value in zip(_keys(partition_metrics), (flow, *key), strict=True)))
+        .where(is_of(partition_metrics, flow, key))
     )
     row = connection.execute(query).first()
     return None if row is None else PartitionRow(*row)
@@ -217,9 +218,8 @@ def windows_at(
     """Return for topic, partition and the source offset after a range the window that has committed what lies before it."""
     own, found = mappings.c, {}
     for topic, partition, end in places:
-        ours = (own.flow == flow, own.topic == topic, own.partition == partition)
-        around = (own.source_start < end, own.source_end >= end)
-        window = connection.execute(sql.select(own.window).where(*ours, *around).limit(1)).scalar()
+        around = (is_of(mappings, flow, (topic, partition)), own.source_start < end, own.source_end >= end)
+        window = connection.execute(sql.select(own.window).where(*around).limit(1)).scalar()
         if window is not None:
             found[topic, partition, end] = window
     return found
@@ -229,11 +229,8 @@ def story(
     connection: Connection, flow: str, key: tuple[str, int], limit: int, before: int | None
 ) -> list[MappingRecord]:
     """The last mapping records of a partition, of its topic as it is now, the newest first; ``before`` a source offset."""
-    of_this = [column == value for column, value in zip(_keys(mappings), (flow, *key), strict=True)]
-    current = sql.select(newest.c.source_topic_id).where(
-        *(column == value for column, value in zip(_keys(newest), (flow, *key), strict=True))
-    )
-    query = sql.select(mappings).where(*of_this, mappings.c.source_topic_id == current.scalar_subquery())
+    current = sql.select(newest.c.source_topic_id).where(is_of(newest, flow, key)).scalar_subquery()
+    query = sql.select(mappings).where(is_of(mappings, flow, key), mappings.c.source_topic_id == current)
     if before is not None:
         query = query.where(mappings.c.source_start < before)
     found = connection.execute(query.order_by(mappings.c.source_start.desc()).limit(limit)).all()
@@ -248,21 +245,12 @@ def covering(connection: Connection, flow: str, key: tuple[str, int], offset: in
 
 def verified_of(connection: Connection, flow: str, key: tuple[str, int]) -> Verified | None:
     """Return the verified offset's record of a partition (invariant F)."""
-    of_this = [column == value for column, value in zip(_keys(verified), (flow, *key), strict=True)]
-    row = connection.execute(sql.select(verified).where(*of_this)).first()
+    row = connection.execute(sql.select(verified).where(is_of(verified, flow, key))).first()
     record = None if row is None else record_of(row)
     return record if isinstance(record, Verified) else None
 
 
 def _with_positions() -> sql.Join:
     """Join partitions with their newest mapping, and with the verified offset of the same source topic."""
-    of_this = sql.and_(_same(newest, verified), newest.c.source_topic_id == verified.c.source_topic_id)
-    return partition_metrics.outerjoin(newest, _same(partition_metrics, newest)).outerjoin(verified, of_this)
-
-
-def _same(one: sql.Table, other: sql.Table) -> sql.ColumnElement[bool]:
-    return sql.and_(*(mine == its for mine, its in zip(_keys(one), _keys(other), strict=True)))
-
-
-def _keys(table: sql.FromClause) -> list[sql.ColumnElement[Any]]:
-    return [table.c[name] for name in ("flow", "topic", "partition")]
+    of_this = sql.and_(same(newest, verified), newest.c.source_topic_id == verified.c.source_topic_id)
+    return partition_metrics.outerjoin(newest, same(partition_metrics, newest)).outerjoin(verified, of_this)

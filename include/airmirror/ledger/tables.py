@@ -36,10 +36,6 @@ def _bytes(names: str) -> list[Column[bytes]]:
     return [Column(name, LargeBinary, nullable=False) for name in names.split()]
 
 
-def _texts(names: str, *, null: bool = False) -> list[Column[str]]:
-    return [Column(name, Text, nullable=null) for name in names.split()]
-
-
 # How far each internal topic was read: the next offset; the last record that was read and the epoch of its leader.
 scanned = table(
     "scanned",
@@ -212,7 +208,7 @@ approvals = table(
     Column("about", Text, nullable=False),  # what it is for, as JSON
     Column("asked_ms", BigInteger, nullable=False),
     Column("option", Text),  # null, and all that follow: no answer yet
-    *_texts("reason user by", null=True),
+    *(Column(name, Text) for name in ("reason", "user", "by")),
     Column("answered_ms", BigInteger),
 )
 

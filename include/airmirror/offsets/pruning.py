@@ -8,6 +8,7 @@ under the same key is not deleted with it.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from airmirror.clusters.protocol.routes import Routes
@@ -24,7 +25,7 @@ AT_ONCE = 5_000  # of them waited for together
 Tell = Callable[[str], None]
 
 
-def prune_mappings(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = lambda phase: None) -> int:
+def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = lambda phase: None) -> int:
     """Delete the mapping records that lie below the source's log starts; how many. The ledger must have caught up.
 
     Raises FlowBusy, or a cluster's error.
@@ -40,7 +41,7 @@ def prune_mappings(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = 
         still = kept_topics(flow, ledger)  # one may have been frozen since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
-    return delete_mappings(flow, ledger, below, window=window, tell=tell)
+    return delete_mappings(flow, ledger, below, tell)
 
 
 def kept_topics(flow: Flow, ledger: FlowLedger) -> set[str]:
@@ -66,16 +67,15 @@ def _below(ledger: FlowLedger, starts: Mapping[TopicPartition, int]) -> list[byt
     return keys
 
 
-def delete_mappings(
-    flow: Flow, ledger: FlowLedger, keys: Callable[[], Sequence[bytes]], *, window: str, tell: Tell
-) -> int:
-    """Delete the mapping records with these keys from the mapping topic, under a lease of the name ``window``; how many.
+def delete_mappings(flow: Flow, ledger: FlowLedger, keys: Callable[[], Sequence[bytes]], tell: Tell) -> int:
+    """Delete the mapping records with these keys from the mapping topic, under a lease of their own; how many.
 
     ``keys`` is asked again once the lease holds and the ledger has caught up. Nothing to delete takes no lease. The ledger
     follows when it catches up. Raises FlowBusy.
     """
     if not keys():
         return 0
+    window = f"prune-{uuid.uuid4().hex[:12]}"
     with Journal.open(flow, ledger, "prune") as journal, leased(journal, window, slots=0) as granted:
         journal.catch_up()
         chosen = keys()

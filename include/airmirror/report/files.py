@@ -124,9 +124,8 @@ def reports_of(directory: Path) -> list[Stored]:
 
 def newest(directory: Path) -> Stored | None:
     """The end of a directory's chain: a report that none comes after; of several the one that was made last."""
-    found = [
-        each for each in reports_of(directory) if "after" in each.content
-    ]  # a plan is written over, and breaks no chain
+    # A plan is written over, and breaks no chain.
+    found = [each for each in reports_of(directory) if "after" in each.content]
     named = {each.after for each in found}
     ends = [each for each in found if each.sha256 not in named]
     return max(ends, key=lambda each: (_made(each), each.file.name), default=None)

@@ -75,20 +75,18 @@ def _escaped(text: str, quoted: bool = False) -> str:
 Samples = Iterable[tuple[Sequence[str], float | None]]
 
 
-def _gauge(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    return _filled(GaugeMetricFamily(name, text, labels=labels), samples)
-
-
-def _counter(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    return _filled(CounterMetricFamily(name, text, labels=labels), samples)
-
-
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
-    """The family with the samples that have a value."""
+def _filled(
+    kind: type[GaugeMetricFamily | CounterMetricFamily], name: str, text: str, labels: Sequence[str], samples: Samples
+) -> Metric:
+    """A family with the samples that have a value."""
+    family = kind(name, text, labels=labels)
     for place, value in samples:
         if value is not None:
             family.add_metric(place, value)
     return family
+
+
+filled_gauge, _filled_counter = partial(_filled, GaugeMetricFamily), partial(_filled, CounterMetricFamily)
 
 
 def _of_flow(flow: str, *more: object) -> tuple[str, ...]:
@@ -100,10 +98,10 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
     places = [_of_flow(row.flow, row.topic, row.partition) for row in rows]
 
     def gauge(name: str, text: str, values: Iterable[float | None]) -> Metric:
-        return _gauge(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
+        return filled_gauge(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
 
     def counter(name: str, text: str, values: Iterable[float]) -> Metric:
-        return _counter(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
+        return _filled_counter(f"airmirror_{name}", text, PARTITION, zip(places, values, strict=True))
 
     def seconds(name: str, text: str, values: Iterable[float | None]) -> Metric:
         return gauge(f"{name}_seconds", text, (None if value is None else value / 1000 for value in values))
@@ -149,7 +147,7 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
 
 def _of_recovery(rows: Sequence[PartitionMetrics], seen: Mapping[str, int], now: float) -> Metric:
     complete = [(row, complete_ms(row, seen.get(row.flow))) for row in rows]
-    return _gauge(
+    return filled_gauge(
         "airmirror_recovery_point_seconds",
         "Records of the source that are younger than this may be missing on the target. Absent if nothing is verified yet.",
         PARTITION,
@@ -198,7 +196,7 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
             seconds_of_group.setdefault(place[:2], []).append(age)
 
     def family(name: str, text: str, labels: Sequence[str], values: Samples) -> Metric:
-        return _gauge(f"kafka_consumergroup_group_{name}", text, labels, values)
+        return filled_gauge(f"kafka_consumergroup_group_{name}", text, labels, values)
 
     positions = [(place, row.position) for place, row in zip(places, rows, strict=True)]
     yield family("offset", "The next offset that the group reads.", LAG_EXPORTER, positions)
@@ -212,13 +210,13 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
 
 def _of_read_again(rows: Sequence[ReadAgain]) -> Iterator[Metric]:
     labels, places = (*FLOW, "group"), [_of_flow(row.flow, row.group) for row in rows]
-    yield _gauge(
+    yield filled_gauge(
         "airmirror_group_would_read_again_records",
         "Records that the group would read again if it failed over now.",
         labels,
         ((place, row.records) for place, row in zip(places, rows, strict=True)),
     )
-    yield _gauge(
+    yield filled_gauge(
         "airmirror_group_would_read_again_seconds",
         "The age of the oldest of these records.",
         labels,
@@ -266,14 +264,14 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
     for stored, (name, label, text) in _COUNTERS.items():
         found = [row for row in rows if row.name == stored]
         samples = ((_of_flow(row.flow, *([row.label] if label else [])), row.value) for row in found)
-        yield _counter(f"airmirror_{name}", text, (*FLOW, *([label] if label else [])), samples)
+        yield _filled_counter(f"airmirror_{name}", text, (*FLOW, *([label] if label else [])), samples)
     for stored, (name, text) in _GAUGES.items():
         found = [row for row in rows if row.name == stored]
-        yield _gauge(f"airmirror_{name}", text, FLOW, ((_of_flow(row.flow), row.value) for row in found))
+        yield filled_gauge(f"airmirror_{name}", text, FLOW, ((_of_flow(row.flow), row.value) for row in found))
 
 
 def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
-    yield _gauge(
+    yield filled_gauge(
         "airmirror_end_to_end_latency_seconds",
         "Of the last window's heartbeats, from emission on the source until readable and verified on the target.",
         (*FLOW, "origin", "until", "of"),
@@ -283,7 +281,7 @@ def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
             if row.name in measure.LATENCY
         ),
     )
-    yield _gauge(
+    yield filled_gauge(
         "airmirror_heartbeat_timestamp_seconds",
         "When the newest heartbeat that is verified on the target was emitted.",
         (*FLOW, "origin"),
@@ -293,6 +291,6 @@ def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
 
 def _of_holds(ledger: Ledger) -> Iterator[Metric]:
     holds = ((_of_flow(flow, hold.topic, hold.partition, hold.by), 1) for flow, hold in ledger.holds())
-    yield _gauge(
+    yield filled_gauge(
         "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", (*PARTITION, "by"), holds
     )

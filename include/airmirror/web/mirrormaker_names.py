@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from airmirror.flows import measure
 from airmirror.ledger import Ledger, PartitionMetrics
 from airmirror.ledger.groups import CheckpointPlace
+from airmirror.web.collector import filled_gauge
 
 LEGACY, NEW = FORMATS = ("legacy", "new")  # metric.names.formats of KIP-1280
 LEAST_SECONDS = 1.0  # that a rate is over
@@ -135,8 +136,5 @@ def _labelled(
 
 
 def _family(name: str, labels: Sequence[str], places: Sequence[Sequence[str]], values: Iterable[Value]) -> Metric:
-    family = GaugeMetricFamily(name, "As MirrorMaker 2 has it; docs/metrics.md tells what differs.", labels=labels)
-    for place, value in zip(places, values, strict=True):
-        if value is not None:
-            family.add_metric(place, value)
-    return family
+    text = "As MirrorMaker 2 has it; docs/metrics.md tells what differs."
+    return filled_gauge(name, text, labels, zip(places, values, strict=True))

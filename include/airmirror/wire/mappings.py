@@ -362,7 +362,9 @@ def decode(key: bytes, value: bytes | None) -> Record:
     if value is None:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
-    if (version := reader.int16()) != declared.version:
+    if (version := reader.int16()) < 0:
+        raise MalformedRecord(f"kind {kind} in version {version}")
+    if version != declared.version:
         raise LaterRecord("the mapping topic", kind, version)
     found = declared.value_fields.decode(reader, found)
     reader.end()

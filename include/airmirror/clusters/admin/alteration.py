@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from airmirror.clusters.admin.client import BATCH, Admin, said, topic_configs

@@ -13,14 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import (
-    AdminClient,
-    ClusterMetadata,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ConfigSource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from airmirror.clusters.admin.description import ClusterDescription, ConfigValue

@@ -29,9 +29,8 @@ _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the 
 _NOT_FOUND = 69
 _UNSTABLE = 88  # an open transaction holds the offset
 _DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
-MEMBERS_ACTIVE = frozenset(
-    {22, 25, 68, 110}
-)  # illegal generation, unknown member, non-empty group, fenced member epoch
+# Illegal generation, unknown member, non-empty group, fenced member epoch.
+MEMBERS_ACTIVE = frozenset({22, 25, 68, 110})
 STREAMS, SHARE = "streams", "share"
 _KINDS = frozenset({"", "classic", "consumer", STREAMS})  # of groups that commit offsets; older brokers name no type
 _PROTOCOLS = frozenset({"", "consumer", STREAMS})  # not Connect's workers, which keep theirs in a topic
@@ -231,9 +230,8 @@ def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
 
     def ask(node: int, names: Sequence[str]) -> None:
         connection = _connection(routes, node)
-        version = connection.version(
-            DESCRIBE_GROUPS, 3, 5, "DescribeGroups"
-        )  # later ones know nothing of a group to come
+        # Later ones know nothing of a group to come.
+        version = connection.version(DESCRIBE_GROUPS, 3, 5, "DescribeGroups")
         asked = [DescribeGroupsRequest(groups=[name], include_authorized_operations=True) for name in names]
         for name, answer in zip(names, _asked(routes, node, connection, asked, version), strict=True):
             [group] = answer.groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys import airmirror, clients, comparisons, connect, mirrormaker, moves
+from airmirror.config.keys import airmirror, clients, connect, mirrormaker, named
 from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
@@ -10,10 +10,10 @@ from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
 KEYS: dict[str, Key] = {key.name: key for key in (*mirrormaker.KEYS, *connect.KEYS, *airmirror.KEYS)}
 """Every key by name; client settings are not among them, see ROLES."""
 
-COMPARE_KEYS: dict[str, Key] = {key.name: key for key in comparisons.KEYS}
+COMPARE_KEYS: dict[str, Key] = {key.name: key for key in named.COMPARE}
 """The keys at ``compare.<name>.``, whose names mean something else at other places."""
 
-MOVE_KEYS: dict[str, Key] = {key.name: key for key in moves.KEYS}
+MOVE_KEYS: dict[str, Key] = {key.name: key for key in named.MOVE}
 """The keys at ``<source>-><target>.move.<name>.``."""
 
 OWN = frozenset(key.name for key in airmirror.KEYS)

@@ -37,7 +37,6 @@ class Use(StrEnum):
     """The kinds of effect that a key has here."""
 
     USED = "used"
-    LATER = "accepted, not used yet"
     WITHOUT_EFFECT = "accepted, without effect"
     DEFAULT_ONLY = "refused unless it is the default"
 

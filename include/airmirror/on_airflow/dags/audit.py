@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -58,24 +59,14 @@ class ReplicateRange(ReplicateWindow):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.submit import SubmissionBounds
 
-        deployed, only_up_to = (
-            deployment(),
-            SubmissionBounds(ranges_in(places(self.flow, context), selection), _is_strict(context)),
-        )
+        only_up_to = SubmissionBounds(ranges_in(places(self.flow, context), selection), _is_strict(context))
         return windows_of(
             conn_id=self.spark_conn_id,
-            deployment=deployed,
+            deployment=deployment(),
             flow=self.flow,
             window=window,
             selection=selection,
-            over_connect=lambda url: replicate_ranges(
-                deployment=deployed,
-                name=self.flow,
-                window=window,
-                spark_url=url,
-                selection=selection,
-                only_up_to=only_up_to,
-            ),
+            over_connect=partial(replicate_ranges, only_up_to=only_up_to),
             only_up_to=only_up_to,
         )
 

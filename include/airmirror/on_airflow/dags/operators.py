@@ -107,15 +107,7 @@ class ReplicateWindow(FlowOperator):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.window import replicate
 
-        deployed = deployment()
-        return windows_of(
-            conn_id=self.spark_conn_id,
-            deployment=deployed,
-            flow=self.flow,
-            window=window,
-            selection=selection,
-            over_connect=lambda url: replicate(deployed, self.flow, window, url, selection),
-        )
+        return windows_of(self.spark_conn_id, deployment(), self.flow, window, selection, over_connect=replicate)
 
     def on_kill(self) -> None:
         if self._on_kill is not None:
@@ -146,16 +138,15 @@ class VerifyWindow(FlowOperator):
         try:
             judge = window_id(context, "verify")
             show, followed = partial(setattr, self, "page"), run if self.follows else ""
-            verified = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
+            self.received = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)
             if held:  # a link in the log can be clicked, one in an error's text can't
                 self.log.warning("To be decided here: %s", question_of(decide_id_of(self.flow), held))
             raise
-        self.received = verified.received
         for alias in self.outlets:
-            for topic in verified.received:
+            for topic in self.received:
                 add_to_alias(context, alias, topic)
 
     def get_openlineage_facets_on_complete(self, _task_instance: Any) -> OperatorLineage[Any, Any]:

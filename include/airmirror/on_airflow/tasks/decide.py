@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airmirror.errors import AirmirrorError, counted
-from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived, write_down
+from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived
+from airmirror.flows.holds import record
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import (
@@ -100,7 +101,7 @@ def carry_out(
         if not held:
             return
         keys = [item.key for item in held]
-        write_down(opened, keys, action, reason=reason, by=by)
+        record(opened, keys, action, reason=reason, by=by)
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
         why = {"reason": reason, "by": by, "name": answer.name}
         resets = when_free(opened.flow, lambda: carry_out_reset(opened, keys, action, **why, tell=phase))

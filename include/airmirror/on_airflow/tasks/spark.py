@@ -50,16 +50,17 @@ def windows_of(
     flow: str,
     window: str,
     selection: Selection,
-    over_connect: Callable[[str], WindowResult],
+    over_connect: Callable[[Deployment, str, str, str, Selection], WindowResult],
     only_up_to: SubmissionBounds | None = None,
 ) -> Windows:
-    """Windows by the connection's type: ``over_connect`` is given a Spark Connect server's URL, anything else is submitted.
+    """Windows by the connection's type: ``over_connect`` runs them on a Spark Connect server, anything else is submitted.
 
     Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
     """
     if kind_of(conn_id) == CONNECT:
         url = SparkConnectHook(conn_id).get_connection_url()
-        return Windows(partial(over_connect, url), partial(work.interrupt, deployment, flow, window, url, selection))
+        of_window = (deployment, flow, window, url, selection)
+        return Windows(partial(over_connect, *of_window), partial(work.interrupt, *of_window))
     from airmirror.on_airflow.tasks.submit import submitting
 
     submission = submitting(

@@ -129,13 +129,6 @@ class Received:
     offsets: Mapping[int, tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class VerifiedWindow:
-    """The result of a passed gate: the topics that received records."""
-
-    received: tuple[Received, ...] = ()
-
-
 def verify(
     deployment: Deployment,
     name: str,
@@ -145,8 +138,9 @@ def verify(
     waived: Mapping[TopicPartition, int] | None = None,
     followed: str = "",
     show: Show = lambda page: None,
-) -> VerifiedWindow:
-    """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
+) -> tuple[Received, ...]:
+    """Judge what is not verified yet, advance what passes, hold what does not; return the topics that received records.
+    ``show`` hears of the page. Raises NotVerified.
 
     ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log;
     what they had verified meanwhile was received too. Empty: none. Which windows are a run's the mapping topic says, not XCom,
@@ -164,7 +158,7 @@ def verify(
         received = _received(opened, judged, followed)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
-        return VerifiedWindow(received)
+        return received
     tell_judgement(judged, judgement)
     if by.suites is None:
         log.warning("Judged by %s.", by)
@@ -172,7 +166,7 @@ def verify(
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
         raise not_verified(name, window, judged)
-    return VerifiedWindow(received)
+    return received
 
 
 def _keep_verdict(ledger: FlowLedger, window: str, show: Show, rows: Sequence[Row], judgement: Judgement) -> None:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import GroupsNotRead
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.naming import is_cycle
+from airmirror.partitions import TopicPartition
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint, groups_now
-from airmirror.runbooks.migration import rules_access, rules_clients, rules_flow, rules_topics
+from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
 from airmirror.runbooks.migration.facts import MigrationFacts
-from airmirror.runbooks.migration.foreign import foreign_records
 from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
 from airmirror.runbooks.migration.moving import Moving, move_groups, writers
+from airmirror.slot.adjacent import explained, look
+from airmirror.slot.contract import SlotPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.plan import Planned
 
 DAY_MS = 24 * 3_600_000
 TAKES_MS = 7 * DAY_MS  # unless told: how long a migration lasts, with the time in which it may be undone
 LAST_WINDOWS = 20
+LEADER_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ def migration_plan(
             if error.transient:
                 raise
             groups, source = [], replace(source, unknown={**source.unknown, POSITIONS: str(error)})
-        foreign = [str(error) for error in foreign_records(flow.source.alias, mirror.target, planned)]
+        foreign = [str(error) for error in _foreign_records(flow.source.alias, mirror.target, planned)]
     moves = move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves)
     facts = MigrationFacts(
         flow=flow,
@@ -89,7 +95,7 @@ def migration_plan(
         takes_ms=takes_ms,
         has_reverse=opened.configuration.has_reverse(flow),
     )
-    rooms = (rules_flow, rules_topics, rules_clients, rules_access)
+    rooms = (rules_flow, rules_topics, rules_clients)
     return MigrationPlan(
         flow=flow.name,
         made_ms=made_ms,
@@ -109,4 +115,40 @@ def _copies(ledger: FlowLedger) -> float:
     return max(
         (row.copied / max(1.0, (row.last_ms - row.first_ms) / 1000) for row in ledger.windows(LAST_WINDOWS)),
         default=0.0,
+    )
+
+
+def _foreign_records(source: str, target: Routes, planned: Sequence[Planned]) -> list[AirmirrorError]:
+    """The errors of partitions whose remote partition holds records of others after what the flow wrote last: looked for as every
+    slot does before it writes (invariant B). Those that are in error already, or not there yet, are not looked at.
+    """
+    asked = [item for item in planned if item.error is None]
+    missing = target.refresh_existing({item.remote_topic for item in asked})
+    there = [item for item in asked if item.remote_topic not in missing and target.has(_remote(item))]
+    led = set(target.with_leader([_remote(item) for item in there], LEADER_SECONDS))
+    partitions = [_partition(item, target) for item in there if _remote(item) in led]
+    _, errors = look(source, target, partitions)
+    return [error for _, error in sorted(errors.items())]
+
+
+def _remote(item: Planned) -> TopicPartition:
+    return TopicPartition(item.remote_topic, item.partition)
+
+
+def _partition(item: Planned, target: Routes) -> SlotPartition:
+    """The partition as a slot has it, of which only what concerns its end on the target counts here."""
+    before, target_id = item.last, target.topic_ids[item.remote_topic]
+    return SlotPartition(
+        topic=item.topic,
+        partition=item.partition,
+        remote_topic=item.remote_topic,
+        start=item.start,
+        end=item.end,
+        source_topic_id=before.source_topic_id if before else target_id,
+        target_topic_id=target_id,
+        target_end=before.target_end if before else -1,
+        known_end=explained(before),
+        leader_epoch=-1,
+        compacted=False,
+        max_message_bytes=0,
     )

@@ -18,11 +18,9 @@ from airmirror.runbooks.migration.chosen import Move, chosen_move, session
 from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.producers import is_frozen
-from airmirror.runbooks.rehearsal.clock import Clock
 from airmirror.runbooks.rehearsal.positions import prove
-from airmirror.runbooks.rehearsal.records import compare_newest
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
-from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
+from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Progress
 
 Tell = Callable[[str], None]

@@ -13,10 +13,8 @@ from airmirror.report.document import Document, Section
 from airmirror.runbooks.failover.alone import NotJudged, judged
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreachable
 from airmirror.runbooks.failover.shown import headline
-from airmirror.runbooks.rehearsal.clock import Clock
 from airmirror.runbooks.rehearsal.positions import prove
-from airmirror.runbooks.rehearsal.records import compare_newest
-from airmirror.runbooks.rehearsal.report import Rehearsal, found_wrong
+from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Order, Progress
 from airmirror.windows.mirror import Journal, Mirror
 

@@ -1,16 +1,44 @@
-"""The rehearsals of all runbooks, and their report: one sentence, everything that was not as it must be, and the proofs."""
+"""The rehearsals of all runbooks, and their report: the steps with how long each took, the newest records compared, the proofs,
+and everything that was not as it must be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 
 from airmirror.errors import counted
-from airmirror.flows.audit import Audited
+from airmirror.flows.audit import Audited, Range, audit
+from airmirror.flows.prepare import Opened
+from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Finding, Row, Section
 from airmirror.rows import rows_of
-from airmirror.runbooks.rehearsal.clock import TimedStep
 from airmirror.runbooks.rehearsal.positions import Proof
+
+
+@dataclass(frozen=True)
+class TimedStep:
+    """One step. ``is_failover``: the real thing takes this time too; else it is a proof."""
+
+    name: str
+    seconds: float
+    is_failover: bool
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Measures steps, those that have ended; ``tell`` hears of each when it begins."""
+
+    tell: Callable[[str], None]
+    steps: list[TimedStep] = field(default_factory=list)
+
+    @contextmanager
+    def __call__(self, name: str, *, is_failover: bool = False) -> Iterator[None]:
+        self.tell(name)
+        begun = time.monotonic()
+        yield
+        self.steps.append(TimedStep(name, time.monotonic() - begun, is_failover))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +118,19 @@ class Rehearsal:
             ],
             made_ms=self.ended_ms,
         )
+
+
+def compare_newest(
+    opened: Opened, ends: Mapping[TopicPartition, int], most: int, tell: Callable[[str], None]
+) -> list[Audited]:
+    """Compare ``most`` source offsets of each partition before ``ends``, where what is verified of it ends, as an audit does.
+
+    What lies before the first replicated offset, or has expired on either side, is no difference. Raises what ``audit`` does.
+    """
+    ranges = [Range(*key, max(0, end - most), end) for key, end in sorted(ends.items()) if end]
+    if not ranges:
+        return []
+    return list(audit(opened, ranges, refuse_before=False, refuse_missing=True, tell=tell).partitions)
 
 
 def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterator[str]:

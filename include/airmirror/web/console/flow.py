@@ -1,52 +1,68 @@
-"""The console's page of a flow: its numbers over time, its windows, its partitions. Of the ledger alone."""
+"""The console's page of a flow: its numbers over time, its windows, its partitions, its reports. Of the ledger alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine import Connection
 
 from airmirror.flows import measure
 from airmirror.flows.status import with_ends
-from airmirror.ledger import Ledger, WindowEnd
+from airmirror.ledger import Ledger, WindowEnd, WindowRow, showing
 from airmirror.ledger.database import reading
+from airmirror.ledger.pages import GATE, PAGE, StoredFile, page_name, pages_of
+from airmirror.ledger.queries import window_rows
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
-from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_at
+from airmirror.on_airflow.dags.common import link_to
 from airmirror.rows import rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
-from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
 from airmirror.wire.mappings import Action, Decision
 
+MOST_WINDOWS = 50
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
+MOST_REPORTS = 3  # of a kind
+VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_ERROR = 4_000  # characters: the way out is at its end
 
-Page = Callable[[str], str | None]
+Page = Callable[[str], str | None]  # of a window its Data Docs, None: there is none (any more)
+Kept = dict[showing.WindowMark, WindowRow]
+# Of a flow, with its number of resets. What windows have committed is summed up once: one that follows the log has thousands of
+# mapping records, and a page asks every five seconds.
+_kept: WeakKeyDictionary[Ledger, dict[str, tuple[int, Kept]]] = WeakKeyDictionary()
 
 
-def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int], now: int) -> dict[str, Any]:
-    """A flow's page. ``page``: the address of a window's Data Docs, None: there is none (any more).
+@dataclass(frozen=True)
+class ShownWindow:
+    """A window, and of how many partitions all that it has committed is verified now."""
 
-    ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is.
-    """
+    row: WindowRow
+    verified: int
+
+
+def flow_page(ledger: Ledger, shown: Shown, *, span: tuple[int, int], now: int) -> dict[str, Any]:
+    """A flow's page. ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is."""
     name = shown.flow.name
+    pages = pages_of(ledger.engine, name)
     of_flow, (since, until) = known(ledger.flow(name), shown.red_run), span
     with reading(ledger.engine) as connection:
-        sums, rates = totals(connection, [name]), latest(connection, [name], now - RATE_MS)
+        sums, rates = showing.totals(connection, [name]), latest(connection, [name], now - RATE_MS)
         complete = complete_of(connection, [name])[name]
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
-        partitions = columns(connection, name)
+        partitions = showing.columns(connection, name)
         committed = last_committed(ledger, connection, name, len(of_flow.resets))
         let_pass = _let_pass(connection, name, of_flow.decisions[-MOST_MARKS:])
     numbers, failing = of_flow.numbers, of_flow.failing
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
         "series": series(points),
-        "windows": _windows(committed, of_flow.ends, page, let_pass),
+        "windows": _windows(committed, of_flow.ends, docs_of(pages), let_pass),
         "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},
         "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
         "latency": _latency(numbers),
@@ -66,6 +82,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
             "topic partition since_ms windows transient error",
             error=lambda each: each.error[:MOST_ERROR],
         ),
+        "reports": reports_of(pages),
     }
 
 
@@ -103,9 +120,47 @@ def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) 
         if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)
     }
     found: dict[str, list[str]] = {}
-    for place, window in windows_at(connection, flow, people.keys()).items():
+    for place, window in showing.windows_at(connection, flow, people.keys()).items():
         found.setdefault(window, []).append(people[place])
     return found
+
+
+def docs_of(pages: Sequence[StoredFile]) -> Page:
+    """Return what finds the address of the Data Docs of a window's run, from Airflow's base path on."""
+    # By the beginning of the name, which tells the run; of several judgements the last one's.
+    found = {page.name.rpartition(VERIFIED)[0]: page for page in pages if page.kind == GATE}
+
+    def address(window: str) -> str | None:
+        page = found.get(page_name(window.split("#", 1)[0]))
+        return link_to(page.path) if page else None
+
+    return address
+
+
+def reports_of(pages: Sequence[StoredFile]) -> list[dict[str, Any]]:
+    """The last reports of each kind: audits, plans of migrations, failovers; newest first."""
+    found = []
+    for kind, of_kind in groupby(sorted(pages, key=lambda page: page.kind), key=lambda page: page.kind):
+        for page in [] if kind == GATE else list(of_kind)[-MOST_REPORTS:]:
+            name = page.name.removesuffix(PAGE)
+            found.append({"kind": kind, "name": name, "time_ms": page.time_ms, "page": link_to(page.path)})
+    return sorted(found, key=lambda report: -report["time_ms"])
+
+
+def last_committed(ledger: Ledger, connection: Connection, flow: str, resets: int) -> list[ShownWindow]:
+    """Return the latest windows that committed anything, the newest first.
+
+    ``resets``: as many as the flow has had: one may have shortened mapping records.
+    """
+    flows, found = _kept.setdefault(ledger, {}), showing.marks(connection, flow, MOST_WINDOWS)
+    seen, before = flows.get(flow, (resets, {}))
+    before = before if seen == resets else {}
+    missing = [mark.window for mark in found if mark not in before]
+    new = {row.window: row for row in window_rows(connection, flow, missing)} if missing else {}
+    rows = {mark: before[mark] if mark in before else new[mark.window] for mark in found}
+    flows[flow] = resets, rows
+    left = showing.unverified_partitions(connection, flow)
+    return [ShownWindow(row, row.partitions - left.get(row.window, 0)) for row in rows.values()]
 
 
 def _windows(
@@ -143,7 +198,7 @@ def _latency(numbers: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
     return [found[origin] for origin in sorted(found)]
 
 
-def _columns(found: PartitionColumns, holds: Container[Place], failing: Container[Place]) -> dict[str, Any]:
+def _columns(found: showing.PartitionColumns, holds: Container[Place], failing: Container[Place]) -> dict[str, Any]:
     """All partitions as columns: ten thousand are some hundred kilobytes."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(found.topic))}
     places = zip(found.topic, found.partition, strict=True)

@@ -55,7 +55,7 @@ def summary(
 
     ``complete``: up to when all that the source had is verified, None: not known.
     """
-    numbers, shut = of_flow.numbers, of_flow.owners.frozen
+    measured, shut = of_flow.numbers.get((measure.MEASURED, "")), of_flow.owners.frozen
     return {
         "flow": shown.flow.name,
         "source": shown.flow.source.alias,
@@ -80,7 +80,7 @@ def summary(
         "bytes": sums.bytes if sums else 0,
         "held": len(of_flow.holds),
         "failing": len(of_flow.failing),
-        "measured_ms": _ms(numbers.get((measure.MEASURED, ""))),
+        "measured_ms": None if measured is None else int(measured * 1000),
         "verified_ms": complete,
         "passed_ms": sums.passed_ms if sums and sums.passed_ms >= 0 else None,
         "follows_ms": shown.flow.window.follow_ms,
@@ -114,7 +114,3 @@ def _rates(rates: list[FlowSample]) -> dict[str, float | None]:
         "records_per_second": round((last.records - first.records) / seconds, 2),
         "bytes_per_second": round((last.bytes - first.bytes) / seconds, 1),
     }
-
-
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * 1000)

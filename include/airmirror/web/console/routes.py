@@ -23,7 +23,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, as_decided
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
-from airmirror.ledger.pages import pages_of
 from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
 from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
@@ -37,7 +36,6 @@ from airmirror.web.console.differences import differences_page
 from airmirror.web.console.flow import flow_page
 from airmirror.web.console.opened import Flows, NoLedger, flows_of, opened
 from airmirror.web.console.overview import Shown, overview
-from airmirror.web.console.pages import docs_of, reports_of
 from airmirror.web.console.records import TooManyReaders, record_page, turn, who
 from airmirror.web.console.waiting import waiting
 
@@ -126,9 +124,7 @@ def _of_a_flow() -> APIRouter:
         (shown,) = _with_runs({one.dag_id: one}).values()
 
         def made(ledger: Ledger, now: int) -> dict[str, Any]:
-            pages = pages_of(ledger.engine, shown.flow.name)
-            found = flow_page(ledger, shown, docs_of(pages), span=span.of(now), now=now)
-            return found | {"reports": reports_of(pages)} | _named(shown)
+            return flow_page(ledger, shown, span=span.of(now), now=now) | _named(shown)
 
         return _answer(request, made)
 

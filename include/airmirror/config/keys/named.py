@@ -1,10 +1,11 @@
-"""The keys ``compare.<name>.…``: each name is a DAG that compares two clusters, whoever copied one to the other."""
+"""The keys with a name in them: ``compare.<name>.…``, each a DAG that compares two clusters, whoever copied one to the other, and
+``<source>-><target>.move.<name>.…``, each a move group of a migration."""
 
 from __future__ import annotations
 
 from airmirror.config.keys.key import BOOLEAN, LIST, LONG, SAMPLE, SCHEDULE, STRING, KeyScope
 
-KEYS = (
+COMPARE = (
     STRING("source", "The cluster with the original records, by its alias; needed.", KeyScope.COMPARE),
     STRING("target", "The cluster with the copies, by its alias; needed.", KeyScope.COMPARE),
     LIST("topics = .*", "The source's topics that are compared: names and regular expressions.", KeyScope.COMPARE),
@@ -30,5 +31,25 @@ KEYS = (
         "spark.conn.id",
         "The Airflow connection (type spark_connect) of the Spark Connect server that compares; not set: the task itself does.",
         KeyScope.COMPARE,
+    ),
+)
+
+MOVE = (
+    LIST("topics", "The source's topics that move together: names and regular expressions; needed.", KeyScope.MOVE),
+    LIST(
+        "groups",
+        "The consumer groups that move with them: names and regular expressions; not set: those that read the topics.",
+        KeyScope.MOVE,
+    ),
+    LIST(
+        "transactional.ids",
+        "The transactional ids that write them: names and regular expressions; not set: those that are found.",
+        KeyScope.MOVE,
+    ),
+    STRING(
+        "principals",
+        "The principals that may, separated by semicolons as in super.users (`User:ann;User:CN=app,O=shop`); not set: those "
+        "that ACLs name.",
+        KeyScope.MOVE,
     ),
 )
