@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.protocol import stable
+from airmirror.clusters.protocol import groups, stable
 from airmirror.clusters.protocol.groups import MEMBERS_ACTIVE, Committed, commit_offsets, committed_offsets, list_groups
-from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.stable import OffsetsHeld, stable_offsets
+from airmirror.clusters.protocol.routes import (
+    CoordinatorNotAvailable,
+    Routes,
+    patiently,
+)
+from airmirror.clusters.protocol.stable import OffsetsHeld, all_groups, stable_offsets
 from airmirror.config import Cluster
 from airmirror.partitions import TopicPartition
-from airmirror_local.brokers import Broker
+from airmirror_local.brokers import IMPATIENT, Broker, start_cluster
 from support.groups import Protocol, commit, committed, held, member
 from support.topics import create_topic
 
@@ -78,3 +83,29 @@ def test_offsets_that_a_transaction_holds_are_not_told(
             assert stable_offsets(east_routes, [group], {"another"}) == {group: {}}
         monkeypatch.setattr(stable, "STABLE_SECONDS", 30.0)
         assert stable_offsets(east_routes, [group], {orders}) == {group: {key: Committed(7)}}
+
+
+@pytest.mark.long
+def test_no_group_of_a_node_that_is_away_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic of groups with one replica, as clusters have that began with one node: its other nodes do not name them."""
+    monkeypatch.setattr(groups, "PATIENCE_SECONDS", 2.0)
+    cluster = start_cluster(tmp_path, "three", 3, IMPATIENT | {"offsets.topic.replication.factor": "1"})
+    try:
+        names = {f"group-{number}" for number in range(40)}
+        orders = create_topic(cluster, "orders", replicas=3)
+        with Routes(Cluster("east", (cluster.bootstrap,), {}), "test", was_reached=True) as east:
+            given = {name: {TopicPartition(orders, 0): Committed(7)} for name in names}
+            assert commit_offsets(east, given) == {} and all_groups(east).keys() == names
+            last = cluster.brokers[-1]
+            last.kill()
+            for attempt in patiently(60.0, AssertionError):
+                with attempt:
+                    assert 0 < len(list_groups(east)) < len(names), "else nothing is hidden"
+            with pytest.raises(CoordinatorNotAvailable, match="asks-whether-all-groups-are-listed"):
+                all_groups(east)
+            last.restart()
+            for attempt in patiently(60.0, CoordinatorNotAvailable):
+                with attempt:
+                    assert all_groups(east).keys() == names
+    finally:
+        cluster.stop()

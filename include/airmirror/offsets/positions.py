@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
-from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -48,12 +48,12 @@ def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collecti
     """The positions of the groups that the flow moves (or of ``only``), by group, topic and partition.
 
     The ledger must have caught up. A group with a name that the ledger can't have is left out, with its reason in the log.
-    ``stable``: topics in which no open transaction may hold a position, for whoever moves groups for good.
+    ``stable``: topics in which no open transaction may hold a position, for whoever moves groups for good, and leaves none out.
     Raises GroupsNotRead, CoordinatorNotAvailable, OffsetsHeld, and what the clusters raise.
     """
     settings, source = mirror.flow.settings, mirror.source
     chosen = TopicFilter(settings.groups, settings.groups_exclude)
-    listed = list_groups(source)
+    listed = all_groups(source) if stable else list_groups(source)
     groups = [name for name in listed if (name in only if only else chosen.matches(name))]
     for name in groups:
         if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes

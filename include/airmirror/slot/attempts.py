@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.errors import withheld
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound, patiently
+from airmirror.clusters.protocol.routes import KNOWN_SECONDS, Routes, TopicNotFound, patiently
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
@@ -46,7 +46,6 @@ from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.merging import Merging, filling
 
 LEADER_SECONDS = 3.0  # for an election on the target
-KNOWN_SECONDS = 2.0  # until every node of the target knows a topic that was just made
 LEAST_PAUSE, MOST_PAUSE = 0.1, 5.0  # seconds between two attempts
 GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
 AGAIN_SECONDS = 60.0  # after so long a slot that follows takes in again what could not be read or written
@@ -195,7 +194,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         return False
     source.refresh({partition.topic for partition, _ in partitions})
     remote = {partition.remote_topic for partition, _ in partitions}
-    for attempt in patiently(KNOWN_SECONDS, TopicNotFound):  # a node that was just started may not know a new topic yet
+    for attempt in patiently(KNOWN_SECONDS, TopicNotFound):
         with attempt:
             target.refresh(remote | {slot.mapping_topic, slot.progress_topic})
     partitions = _usable(slot, source, target, attempts, partitions)

@@ -21,6 +21,7 @@ from airmirror.partitions import TopicPartition
 METADATA, FIND_COORDINATOR = 3, 10
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 KEYS_AT_ONCE = 500
+KNOWN_SECONDS = 2.0  # until a node that was just started knows a new topic
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
 

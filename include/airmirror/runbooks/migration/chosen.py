@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.groups import committed_offsets, list_groups
+from airmirror.clusters.protocol.groups import committed_offsets
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.stable import all_groups
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics
 from airmirror.naming import TopicFilter
@@ -68,7 +69,7 @@ class Move:
 def chosen_move(opened: Opened, name: str) -> Move:
     """Look for what the configuration names, and for the groups that read it where it names none.
 
-    Raises NoSuchMove, MoveGroupUnfit, GroupsNotRead, InvalidPattern, and what planning the topics raises.
+    Raises NoSuchMove, MoveGroupUnfit, CoordinatorNotAvailable, GroupsNotRead, InvalidPattern, and what planning topics raises.
     """
     flow = opened.flow
     configured = {each.name: each for each in flow.moves}
@@ -85,7 +86,7 @@ def chosen_move(opened: Opened, name: str) -> Move:
         raise MoveGroupUnfit(flow.name, tuple(reasons), name)
     followed = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
-        there = sorted(list_groups(source))
+        there = sorted(all_groups(source))
         known = there if chosen.groups is not None else [each for each in there if followed.matches(each)]
         reading = {
             group: frozenset(key.topic for key in offsets)
