@@ -124,9 +124,8 @@ def _compiled(directory: Path | None) -> bytes:
     """Compile in another process. Nothing is imported from the directory that this one happens to stand in."""
     log.info("compiling the loops over records")
     settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    settings["PYTHONPATH"] = os.pathsep.join(
-        map(os.path.abspath, filter(None, sys.path))
-    )  # the library may be a zip that Spark has added
+    # The library may be a zip that Spark has added.
+    settings["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
     command = [sys.executable, "-P", "-m", "airmirror.native.compiler"]
     try:
         done = subprocess.run(

@@ -40,9 +40,7 @@ class Intake:
         self.planned = end
         self._first = partition.start  # nothing before it is copied, though a batch may hold it
         self.leader_epoch = partition.leader_epoch
-        self._checksum = (
-            partition.source_checksum
-        )  # of the source's batch with the offset before the position, -1 unknown
+        self._checksum = partition.source_checksum  # of the batch with the offset before the position, -1 unknown
         self.looks_back = False  # whether the next fetch begins with that batch, to see that the log is still the same
         self.look_back()
         self.context = context

@@ -37,9 +37,7 @@ class LeaseLog:
         self._looked = time.monotonic()
         self.commits = Commits()  # of the window's slots
         self.is_ending = False  # whether its driver has said that slots which follow are to end
-        self.held: set[TopicPartition] = (
-            set()
-        )  # since the lease, by the gate or an operator, whether it was lifted or not
+        self.held = set[TopicPartition]()  # since the lease, by the gate or an operator, whether it was lifted or not
 
     def committed(self) -> dict[TopicPartition, MappingRecord]:
         """The newest mappings committed since the lease. Raises SlotFenced where it is another's by now, or released."""
