@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from airmirror.runbooks.failback import returning
+from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback import differing, returning
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.returning import ReturnRefused, returnable
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
@@ -44,3 +45,20 @@ def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytes
         asked(monkeypatch, True, ("bill", "shop"))
     with pytest.raises(ReturnRefused, match=r"bill is not frozen(.|\n)*shop is not frozen"):
         asked(monkeypatch, False, ())
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_what_the_gate_holds_of_topics_that_the_order_does_not_name_stays_held(
+    monkeypatch: pytest.MonkeyPatch, accept: bool
+) -> None:
+    open_ = [SimpleNamespace(topic=topic, key=TopicPartition(topic, 0)) for topic in ("bill", "shop")]
+    left = list[object]()
+    monkeypatch.setattr(differing, "_differing", lambda *_: [])
+    monkeypatch.setattr(
+        differing, "judge_unverified", lambda *_, **given: left.append(given["left"]) or SimpleNamespace(verdicts=())
+    )
+    source = SimpleNamespace(refresh_existing=lambda _: {})
+    mirror: Any = SimpleNamespace(index=SimpleNamespace(unverified=lambda: open_), source=source)
+    order = FailbackOrder(reason="why", by="ada", topics=("shop",), accept=accept)
+    differing.prove(mirror, cast(Any, None), ["shop"], order)
+    assert left == [{TopicPartition("bill", 0)}]

@@ -61,15 +61,16 @@ def prove(
     order: FailbackOrder,
     tell: Tell = lambda phase: None,
 ) -> None:
-    """Judge what no gate has let pass yet, under the flow's lease; where the order accepts it, without what differs.
+    """Judge what no gate has let pass yet of ``topics``, under the flow's lease; if the order accepts it, without what differs.
 
-    Raises ReturnDiffers, a cluster's error, SlotFenced.
+    What a gate holds of other topics, it holds still. Raises ReturnDiffers, a cluster's error, SlotFenced.
     """
     tell("comparing what was replicated and what returned, record by record")
     if order.accept and (found := _differing(mirror, topics)):
         resetting.commit(granted, found, by=order.by.strip(), reason=order.reason.strip())
         mirror.catch_up()
-    judged = judge_unverified(mirror, granted, no_objection if order.accept else None, trusted=())
+    others = {each.key for each in mirror.index.unverified() if each.topic not in topics}
+    judged = judge_unverified(mirror, granted, no_objection if order.accept else None, trusted=(), left=others)
     there = set(topics) - mirror.source.refresh_existing(topics).keys()  # of the others all returns
     wrong = [each.error for each in judged.verdicts if each.error is not None and each.topic in there]
     if unreadable := next((error for error in wrong if error.transient), None):
@@ -78,15 +79,16 @@ def prove(
         raise ReturnDiffers(mirror.flow.name, tuple(map(str, wrong)))
 
 
-def differing(forward: Opened) -> list[Reset]:
+def differing(forward: Opened, topics: Collection[str]) -> list[Reset]:
     """Return which records differ of what no gate has let pass, a partition each, with its runs; nothing is written but the
-    ledger. Raises what reading a log does."""
+    ledger. ``topics``: none: for the whole flow. Raises what reading a log does."""
     catch_up_soon(forward)
     if not forward.ledger.unverified():
         return []
     with Mirror.open(forward.flow, forward.ledger, "return") as mirror:
         mirror.refresh()
-        return _differing(mirror, {each.topic for each in mirror.index.unverified()})
+        apart, open_ = mirror.index.owners().is_apart, {each.topic for each in mirror.index.unverified()}
+        return _differing(mirror, {each for each in open_ if (each in topics if topics else not apart(each))})
 
 
 def accepted(forward: Opened) -> list[ResetRecord]:

@@ -101,7 +101,7 @@ def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Res
     Nothing is written but the ledger. Raises what ``begin_return`` does.
     """
     begins = [] if _has_begun(pair, order.topics) else look_ahead(pair, order)
-    return begins, differing(pair.forward)
+    return begins, differing(pair.forward, order.topics)
 
 
 def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
