@@ -10,9 +10,10 @@ import pytest
 
 from airmirror.flows.audit import Range
 from airmirror.on_spark import ranges as on_ranges
-from airmirror.on_spark.job import DONE, FINAL, main
+from airmirror.on_spark.job import DONE, FINAL, _say, main
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.ranges import as_text, read_ranges
+from airmirror.runbooks.failback.returning import ReturnRefused
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -50,3 +51,9 @@ def test_an_application_replicates_up_to_the_ends_in_as_many_windows_as_it_takes
     remote = read_all(west, flow.remote_topic)
     assert {number: len(found) for number, found in remote.items()} == {0: 30, 1: 0}  # in order: 0 to 9 too
     assert flow.opened.ledger.verified() == {}  # somebody else judges
+
+
+def test_each_line_of_an_error_is_one_that_airflow_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    _say(ReturnRefused("east->west", ("orders is not frozen", "bills is not frozen")))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1 and all(line.startswith("airmirror: ") for line in lines)

@@ -18,7 +18,6 @@ from airmirror.flows.selection import Selection
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
-from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder
 
@@ -47,24 +46,24 @@ def main(arguments: Sequence[str]) -> int:
             after = _flagged(given) if given.advance else []  # else another process continues
             tasks = do_tasks(prepared.opened, after, given.window, _tell)
     except AirmirrorError as error:
-        print(f"airmirror: {error}", flush=True)
+        _say(error)
         return TRANSIENT if error.transient else FINAL
     _tell_result(result)
     errors = [row.error for row in result.rows if row.error is not None and row.failed]
     errors += [each.error for each in tasks if each.error is not None]
-    for line in (*map(str, errors), *prepared.refused):
-        print(f"airmirror: {line}", flush=True)
+    for each in (*errors, *prepared.refused):
+        _say(each)
     if prepared.refused or any(not error.transient for error in errors):
         return FINAL
     return TRANSIENT if errors else DONE
 
 
 def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection) -> WindowResult:
-    order = WindowOrder(given.window, only=selection.takes, tell=_tell, report=_report)
+    order = WindowOrder(given.window, only=selection.takes, tell=_tell, report=lambda done: _tell(done.summary))
     if given.ranges is not None:
         return run_ranges(prepared, None, order, read_ranges(given.ranges), before=given.before, done=_tell_result)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
-    print(f"airmirror: the gate: {by}", flush=True)
+    _say(f"the gate: {by}")
     if given.advance:
         return run_judged(prepared, None, order, by, _flagged(given)).result
     # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has named it.
@@ -151,17 +150,17 @@ def _list(given: str) -> tuple[str, ...]:
     return tuple(part for part in map(str.strip, given.split(",")) if part)
 
 
+def _say(what: object) -> None:
+    """Each line for itself: Airflow's task shows those that begin so, among Spark's."""
+    for line in str(what).splitlines():
+        print(f"airmirror: {line}", flush=True)
+
+
 def _tell(phase: str) -> None:
-    print(f"airmirror: now: {phase}", flush=True)
-
-
-def _report(progress: CopyProgress) -> None:
-    print(f"airmirror: committed so far: {progress.summary}", flush=True)
+    _say(f"now: {phase}")
 
 
 def _tell_result(result: WindowResult) -> None:
-    print(
-        f"airmirror: window {result.window}: {result.copied:,} records, {result.bytes / 1e6:.1f} MB of "
-        f"{len(result.rows)} partitions in {result.seconds:.1f} s{', cut' if result.is_cut else ''}",
-        flush=True,
-    )
+    cut = ", cut" if result.is_cut else ""
+    copied = f"{result.copied:,} records, {result.bytes / 1e6:.1f} MB of {len(result.rows)} partitions"
+    _say(f"window {result.window}: {copied} in {result.seconds:.1f} s{cut}")

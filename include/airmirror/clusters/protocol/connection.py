@@ -234,9 +234,8 @@ class Connection:
                     self._tls.sendall(part)
         except OSError as error:
             if self._tls is not None and not self._greeted:
-                self._fill(
-                    memoryview(bytearray(1)), math.inf
-                )  # a broker that does not want our certificate has said so before
+                # A broker that does not want our certificate has said so before.
+                self._fill(memoryview(bytearray(1)), math.inf)
             raise self._lost(error) from error
         self._asked.append(_correlation_id.unpack_from(buffers[0], 8)[0])
 

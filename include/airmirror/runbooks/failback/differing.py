@@ -87,8 +87,8 @@ def differing(forward: Opened, topics: Collection[str]) -> list[Reset]:
         return []
     with Mirror.open(forward.flow, forward.ledger, "return") as mirror:
         mirror.refresh()
-        apart, open_ = mirror.index.owners().is_apart, {each.topic for each in mirror.index.unverified()}
-        return _differing(mirror, {each for each in open_ if (each in topics if topics else not apart(each))})
+        apart, found = mirror.index.owners().is_apart, {each.topic for each in mirror.index.unverified()}
+        return _differing(mirror, {each for each in found if (each in topics if topics else not apart(each))})
 
 
 def accepted(forward: Opened) -> list[ResetRecord]:
