@@ -197,7 +197,7 @@ def test_the_command_is_killed_at_any_time(own: dict[Side, Broker], tmp_path: Pa
         given = [f"--config={config}", f"--ledger=sqlite:///{tmp_path}/moved.db", "--move=shop", "--reason=moving day"]
         waits = ["--wait=2"] if step == "run" else []
         command = [sys.executable, "-m", "airmirror.cli.main", "migration", step, *given, *waits, "--yes"]
-        return start_process("airmirror", command, tmp_path / "airmirror.log")
+        return start_process("airmirror", command, tmp_path / "airmirror.log", directory=tmp_path)
 
     def whole(step: str = "run") -> float:
         began, process = time.monotonic(), run(step)
