@@ -9,8 +9,9 @@ import pytest
 
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Group, GroupsNotRead
-from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
+from airmirror.clusters.protocol.routes import CoordinatorNotAvailable, TopicNotDescribed, TopicNotFound
 from airmirror.clusters.protocol.stable import all_groups, in_each_partition
+from airmirror.runbooks.migration.consumers import with_members
 
 
 def partition_of(group: str, partitions: int) -> int:
@@ -46,3 +47,21 @@ def test_groups_are_all_listed_only_when_all_partitions_are_served(
 
     monkeypatch.setattr(stable, "committed_offsets", refuse)
     assert all_groups(routes).keys() == {"g"}, "who may describe some groups only moves these"
+
+
+def test_a_group_whose_coordinator_is_away_does_not_count_as_one_without_members(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Producers are cut over when no group has members on the source any more."""
+
+    def away(*_: object) -> None:
+        raise CoordinatorNotAvailable("east", "asked", 15, "COORDINATOR_NOT_AVAILABLE")
+
+    routes: Any = SimpleNamespace(refresh_existing=lambda _: {}, partitions=lambda _: 4)
+    listed = {"read": Group("read", "Stable"), "idle": Group("idle", "Empty")}
+    monkeypatch.setattr(stable, "list_groups", lambda _: listed)
+    monkeypatch.setattr(stable, "committed_offsets", lambda *_: {})
+    assert with_members(routes, ["idle", "read", "gone"]) == ["read"]
+    monkeypatch.setattr(stable, "committed_offsets", away)
+    with pytest.raises(CoordinatorNotAvailable):
+        with_members(routes, ["gone"])

@@ -15,7 +15,7 @@ from airmirror.clusters.admin.members import members_of
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.config import Cluster
 from airmirror.errors import command, counted, named
 from airmirror.flows.prepare import Opened
@@ -190,15 +190,19 @@ def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], secon
     begun = time.monotonic()
     with Routes(cluster, f"airmirror|{opened.flow.name}|{PURPOSE}") as routes:
         while True:
-            there = list_groups(routes)
-            active = sorted(group for group in groups if group in there and not there[group].is_idle)
-            if not active:
+            if not (active := with_members(routes, groups)):
                 return
             if time.monotonic() - begun > seconds:
                 members = tuple(members_in_words(cluster, active))
                 raise GroupsHaveMembers(opened.flow.name, members, cluster.alias, seconds)
             tell(f"waiting until {named(active)} have no members on {cluster.alias}")
             time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has gone
+
+
+def with_members(routes: Routes, groups: Collection[str]) -> list[str]:
+    """Return which groups have members on a cluster. Raises CoordinatorNotAvailable where no broker can say, GroupsNotRead."""
+    there = all_groups(routes)
+    return sorted(group for group in groups if group in there and not there[group].is_idle)
 
 
 def members_in_words(cluster: Cluster, groups: Sequence[str]) -> list[str]:

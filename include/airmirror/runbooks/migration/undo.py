@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
+from airmirror.clusters.protocol.groups import commit_offsets
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import owners_now, unfreeze
 from airmirror.flows.holds import check_decision
@@ -23,7 +23,7 @@ from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.carrying import GroupsToPutBack, going_back
 from airmirror.runbooks.migration.chosen import Move, chosen_move, session
-from airmirror.runbooks.migration.consumers import members_in_words
+from airmirror.runbooks.migration.consumers import members_in_words, with_members
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import is_returning, take_back, undo_over
 from airmirror.runbooks.moving import moved_again, put_back, remember_again, unleased
@@ -218,8 +218,6 @@ def _members(mirror: Mirror, groups: set[str]) -> list[str]:
     """Return who is still in these groups, on either side: positions of a group with members can't be written."""
     found = []
     for routes in (mirror.target, mirror.source):
-        there = list_groups(routes)
-        active = sorted(name for name in groups if name in there and not Group(name, there[name].state).is_idle)
-        if active:
+        if active := with_members(routes, groups):
             found += [f"on {routes.alias}: {each}" for each in members_in_words(routes.cluster, active)]
     return found
