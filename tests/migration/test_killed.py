@@ -130,7 +130,7 @@ class Moved:
         """As if nothing had happened: frozen once, the group at its place, every record once."""
         last, flow = self.elsewhere(), self.flow
         assert owners_now(last).frozen.keys() == {flow.topic}
-        befores = [each.before for each in last.ledger.of_kind(GroupMove) if each.group]
+        befores = [each.before for each in last.ledger.of_kind(GroupMove) if not each.is_mark]
         assert befores == [4], "where it stood at the very first"
         await_committed(flow.target, self.group, {(flow.remote_topic, 0): 15})
         assert flow.assert_equal() == self.records

@@ -55,7 +55,7 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
     commit(west, group, {(flow.remote_topic, 0): 4})
     takes(flow.opened, "cut_over_consumers")
     found = undo_plan(flow.opened, move_of(flow.opened), ORDER)
-    assert {each.move.before for each in found.back.groups if each.move.group} == {4, -1} and not found.reasons
+    assert {each.move.before for each in found.back.groups if not each.move.is_mark} == {4, -1} and not found.reasons
     assert committed(west, group) == {(flow.remote_topic, 0): 20}, "a plan writes nothing"
     begun = time.monotonic()
     undone(flow.opened)
@@ -69,18 +69,26 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
 def test_a_group_that_came_after_an_earlier_cut_over_keeps_what_it_had_there(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
-    """Nobody had read anything at the first one: it says of no position that it is new (seed 192)."""
-    flow, _ = moving(east, west, tmp_path, partitions=2)
-    group = a_group()
-    produce(east, flow.topic, numbered(60))
+    """The undo takes nothing of it for new, but what it has committed since it was cut over itself (seed 192)."""
+    flow, _ = moving(east, west, tmp_path, partitions=3)
+    first, later, topic, remote = a_group(), a_group(), flow.topic, flow.remote_topic
+    produce(east, topic, numbered(90))
+    commit(east, first, {(topic, 0): 7})
     takes(flow.opened, "mirror", "cut_over_consumers")
-    commit(east, group, {(flow.topic, 0): 20})
-    stood = {(flow.remote_topic, 0): 4, (flow.remote_topic, 1): 3}
-    commit(west, group, stood)
-    takes(flow.opened, "cut_over_consumers")
-    assert committed(west, group) == stood | {(flow.remote_topic, 0): 20}
+    commit(east, later, {(topic, 0): 2})
+    stood = {(remote, 0): 4, (remote, 1): 3}
+    commit(west, later, stood)
     undone(flow.opened)
-    assert (committed(west, group), committed(east, group)) == (stood, {(flow.topic, 0): 20})
+    assert (committed(west, later), committed(east, later)) == (stood, {(topic, 0): 2})
+    assert (committed(west, first), committed(east, first)) == ({}, {(topic, 0): 7})
+    forget_group(east, later)
+    takes(flow.opened, "cut_over_consumers")
+    commit(east, later, {(topic, 0): 5})
+    takes(flow.opened, "cut_over_consumers")
+    assert committed(west, later) == stood | {(remote, 0): 5}
+    commit(west, later, {(remote, 2): 6})
+    undone(flow.opened)
+    assert (committed(west, later), committed(east, later)) == (stood, {(topic, 0): 5, (topic, 2): 6})
 
 
 @pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])

@@ -25,7 +25,7 @@ from model.estate import (
     translation,
 )
 from model.order_rules import OrderRules
-from model.steps import Outcome, Step, named, on, refused, said, undrained, written_there
+from model.steps import ALL, Outcome, Step, named, on, refused, said, undrained, written_there
 
 TAKING_BACK = 8  # steps by which a return is taken back
 OPENING = 5  # and by which topics are opened
@@ -50,11 +50,18 @@ def left_to_cut_over(world: World, me: Process, rules: OrderRules) -> Outcome:
     return "looks which groups are left to cut over", world, on(me, seen=tuple(left))
 
 
+def marked(world: World, me: Process, rules: OrderRules) -> tuple[bool, ...]:
+    """Which groups are said to be cut over: each by a record of its own, or all of a move group by one."""
+    each_its_own, one = world.cut_overs, any(world.cut_overs[each] for each in me.topics)
+    return each_its_own if rules.marks_each else tuple(one and each in me.topics for each in ALL)
+
+
 def mark(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """Write once that the groups are cut over, and where they are on west before any is moved."""
+    """Write once of each group that it is cut over, and where it is on west before any is moved."""
+    known = marked(world, me, rules)
     for topic in me.topics:
         stands = world.readers[topic].at[WEST]
-        if not world.cut_overs[topic] and rules.marks_positions and stands >= 0 and world.moves[THERE][topic] is None:
+        if not known[topic] and rules.marks_positions and stands >= 0 and world.moves[THERE][topic] is None:
             world = world.with_move(THERE, topic, Move("move", stands, NOWHERE))
         world = world.with_cut_over(topic, True)
     return "writes that groups are cut over", world, on(me)
@@ -158,8 +165,8 @@ def nobody_has_written(world: World, me: Process, rules: OrderRules) -> Outcome:
 def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Groups that have gone further on west resume after it on east."""
     found, _, active = steps.to_put_back(world, me, THERE, "move", me.topics)
-    known = {each for each, _ in found}
-    for topic in (each for each in me.topics if world.cut_overs[each] and each not in known):
+    known, marks = {each for each, _ in found}, marked(world, me, rules)
+    for topic in (each for each in me.topics if marks[each] and each not in known):
         is_there = world.readers[topic].at[WEST] >= 0  # for the first time since it was cut over
         found.append((topic, Move("move" if is_there else steps.MARK, NOWHERE, NOWHERE)))
     active += [each for each, _ in found if world.readers[each].home == EAST]
@@ -177,7 +184,7 @@ def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
                 where = None  # it has read as far on east
             elif where is None or not is_exact(where):
                 return refused(world, me, "a position can't be carried back", [topic])
-        seen.append((topic, its, where, world.cut_overs[topic]))
+        seen.append((topic, its, where, marks[topic]))
     return "looks where groups go back", world, on(me, seen=tuple(seen))
 
 

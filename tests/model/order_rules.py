@@ -49,6 +49,7 @@ class OrderRules:
         True  # who finishes a return looks under his leases whether what he has seen has still returned
     )
     marks_positions: bool = True  # a cut-over writes, before it moves groups, where they stand on the target
+    marks_each: bool = True  # it writes of each group that it is cut over: others of its move group may come later
     remembers_first: bool = True  # and after that not where they are by then
     remembers_again: bool = True  # it writes its moves again where an undo has forgotten them meanwhile
     cut_over_looks_last: bool = True  # one that finds nothing left looks once more before it says so

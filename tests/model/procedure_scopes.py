@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from airmirror.wire.owners import Change
-from model.estate import EAST, NOWHERE, WEST, Account, Move, Process, Reader, Records, World, began, transition
+from model.estate import EAST, NOWHERE, TOPICS, WEST, Account, Move, Process, Reader, Records, World, began, transition
 from model.explore import Explored, explore
 from model.order_rules import OrderRules
 from model.procedures import Meeting, broken, follow
@@ -35,9 +35,9 @@ def back(brought: int, count: int = 0) -> Account:
 
 
 def process(words: str) -> Process:
-    """``failback for shop``: an order that names a topic; without *for* it is for the whole flow."""
-    kind, _, topic = words.partition(" for ")
-    return Process(kind, ({"shop": 0, "bill": 1}[topic],) if topic else ())
+    """``failback for shop and bill``: an order that names topics; without *for* it is for the whole flow."""
+    kind, _, topics = words.partition(" for ")
+    return Process(kind, tuple(map(TOPICS.index, topics.split(" and "))) if topics else ())
 
 
 def one(name: str, *kinds: str, records: int = 0, **more: Any) -> Meeting:
@@ -171,6 +171,11 @@ CUT_AGAIN = one(
     moves=((MOVED, None), (None, None)),
     cut_overs=(True, False),
 )
+CAME_LATER = both(  # bill's group is of shop's move group, and was on west before any procedure
+    "a cut-over of a group that came after an earlier one, and undone",
+    *(f"{each} for shop and bill" for each in ("migrate consumers", "undo of a migration")),
+    **(CUT_OVER | {"readers": (ON_WEST, Reader((1, 0), EAST, 1)), "stood": (NOWHERE, 0), "cut_overs": (True, False)}),
+)
 MOVE_RETURNS = both(
     "a move group's return, and its undo",
     "cut over producers for shop",
@@ -255,6 +260,7 @@ QUICK = (
     KILLED,
     TWICE_UNDONE,
     CUT_AGAIN,
+    CAME_LATER,
     OVER_MOVED,
     OVER_FINISHED,
     OVER_RETURN,
@@ -387,6 +393,9 @@ BROKEN: dict[str, Fault] = {
     ),
     "a cut-over writes that it has begun, and not where its groups are": fault(
         KILLED, "undo of a migration leaves the group of shop", marks_positions=False
+    ),
+    "a cut-over's record is of all groups of its move group": fault(
+        CAME_LATER, "undo of a migration leaves the group of bill", marks_each=False
     ),
     "a cut-over takes where it has moved groups for where they stood": fault(
         TWICE_UNDONE, "undo of a migration again leaves the group of shop", remembers_first=False

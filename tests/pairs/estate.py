@@ -112,7 +112,7 @@ class Estate:
         short |= {remote: short[topic] for topic, remote in self.names.items()}
         moves = self.both.forward.ledger.of_kind(GroupMove)
         return {short.get(topic, topic): (each.owner, each.scope) for topic, each in self.owners.records.items()} | {
-            "moves": sorted((each.window.partition("-")[0], short[each.topic]) for each in moves if each.group)
+            "moves": sorted((each.window.partition("-")[0], short[each.topic]) for each in moves if not each.is_mark)
         }
 
     @property

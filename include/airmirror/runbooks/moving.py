@@ -234,7 +234,7 @@ class PutBack:
 
     @property
     def name(self) -> str:
-        return f"{self.move.group} in {self.move.key}"
+        return self.move.group if self.move.is_mark else f"{self.move.group} in {self.move.key}"
 
     @property
     def has_gone_on(self) -> bool:
@@ -255,7 +255,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up. Raises OffsetsHeld."""
     found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
     there = list_groups(journal.target) if found else {}
-    at = stable_offsets(journal.target, {each.group for each in found if each.group}, {each.topic for each in found})
+    at = stable_offsets(journal.target, {each.group for each in found}, {each.topic for each in found})
     rows = []
     for move in found:
         now = at.get(move.group, {}).get(move.key)
@@ -292,34 +292,20 @@ def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Seque
     """Return the groups, in words, that were moved again while they were put back: those that are ``ours``, and those of ``rows``
     that do not stand on the target where they stood before. The ledger must have caught up. Raises OffsetsHeld."""
     left = {each.name for each in to_put_back(journal, ours)}
-    names, topics = {row.move.group for row in rows if row.move.group}, {row.move.topic for row in rows}
+    names, topics = {row.move.group for row in rows}, {row.move.topic for row in rows}
     at = stable_offsets(journal.target, names, topics)
     for row in rows:
         found = at.get(row.move.group, {}).get(row.move.key)
-        if row.move.group and (found.offset if found else -1) != row.move.before:
+        if (found.offset if found else -1) != row.move.before:
             left.add(row.name)
     return [f"{name}: it was moved again meanwhile" for name in sorted(left)]
 
 
-def cut_over_mark(window: str) -> GroupMove:
-    """The record that all groups of ``window`` were cut over: what they have beyond their moves, they have from then on."""
-    return GroupMove(
-        group="",
-        topic=window,
-        partition=-1,
-        window=window,
-        before=-1,
-        after=-1,
-        time_ms=int(time.time() * 1000),
-        metadata_before="",
-    )
-
-
 def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[GroupMove]:
     """Return the moves in ``topics`` of the target, and the records of cut-overs of which no other move is left."""
-    inside = {each.window for each in moves_ if each.group and each.topic in topics}
-    left = {each.window for each in moves_ if each.group and each.topic not in topics}
-    return [each for each in moves_ if (each.topic in topics if each.group else each.window in inside - left)]
+    inside = {each.window for each in moves_ if not each.is_mark and each.topic in topics}
+    left = {each.window for each in moves_ if not each.is_mark and each.topic not in topics}
+    return [each for each in moves_ if (each.window in inside - left if each.is_mark else each.topic in topics)]
 
 
 def forget(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:

@@ -16,7 +16,7 @@ from airmirror.wire.owners import Ownership
 @dataclass(frozen=True)
 class GroupMove(MappingTopicRecord, GroupPartition):
     """A group that a failover or a migration has moved in a partition of the target, and its position there before (-1:
-    none)."""
+    none). In partition -1 of its window: that a migration has cut the group over."""
 
     kind: ClassVar[int] = 9
     key_fields: ClassVar[Fields] = fields(group=STRING, topic=STRING, partition=INT32)
@@ -29,6 +29,11 @@ class GroupMove(MappingTopicRecord, GroupPartition):
     after: int
     time_ms: int
     metadata_before: str
+
+    @property
+    def is_mark(self) -> bool:
+        """Return whether it says that the group was cut over: what it has beyond its moves, it has from then on."""
+        return self.partition < 0
 
 
 @dataclass(frozen=True)

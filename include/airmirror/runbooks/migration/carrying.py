@@ -37,7 +37,7 @@ class GroupsToPutBack:
     @property
     def names(self) -> set[str]:
         """The groups."""
-        return {each.move.group for each in self.groups if each.move.group}
+        return {each.move.group for each in self.groups if not each.move.is_mark}
 
     @property
     def written(self) -> Written:
@@ -53,9 +53,8 @@ class GroupsToPutBack:
 def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
     """Look at both clusters. The ledger must have caught up. Raises OffsetsHeld, GroupsNotRead."""
     groups = to_put_back(mirror, lambda each: each.window == order.window)
-    if any(not each.move.group for each in groups):  # else it is not known which positions are new
-        groups += _new_there(mirror, move, order, groups)
-    names = {each.move.group for each in groups if each.move.group}
+    groups += _new_there(mirror, move, order, groups)
+    names = {each.move.group for each in groups}
     here = stable_offsets(mirror.source, names, move.names)
     topics = {remote: topic for topic, remote in move.names.items()}
     wanted: Written = {}
@@ -80,7 +79,7 @@ def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[P
     """Return positions of groups on the target where they had no position, here or there, when they were cut over."""
     places = {(each.move.group, each.move.key) for each in known}
     there, topics = list_groups(mirror.target), set(move.names.values())
-    names = {*move.groups, *(each.move.group for each in known if each.move.group)}
+    names = {each.move.group for each in known if each.move.is_mark}  # of others nobody knows what is new
     found = []
     for group, offsets in sorted(stable_offsets(mirror.target, names, topics).items()):
         for key, each in sorted(offsets.items()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.members import members_of
@@ -27,17 +27,7 @@ from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.order import MoveOrder
-from airmirror.runbooks.moving import (
-    MappingWriter,
-    Moves,
-    OnTarget,
-    cut_over_mark,
-    move_groups,
-    moved,
-    not_exact,
-    remember,
-    unleased,
-)
+from airmirror.runbooks.moving import MappingWriter, Moves, OnTarget, move_groups, moved, not_exact, remember, unleased
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import GroupMove
 
@@ -139,7 +129,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
         with unleased(mirror, order.window) as writer:
-            stood = remember_cut_over(writer, move)
+            stood = remember_cut_over(writer, move, {row.group for row in found.left})
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, cut_over=stood)
         wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
@@ -152,32 +142,23 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     return found
 
 
-def remember_cut_over(writer: MappingWriter, move: Move) -> list[GroupMove]:
-    """Write once that the groups are cut over, and where they stand on the target, before any is moved: who has committed more
-    there when it is undone did so since. Return what this cut-over says of that."""
-    if not move.groups:  # a later cut-over may have some, and is the first one then
-        return []
+def remember_cut_over(writer: MappingWriter, move: Move, left: Collection[str]) -> list[GroupMove]:
+    """Write once of each group that it is cut over, and where it stands on the target, before it is moved: what it has committed
+    there besides when it is undone, it has since. Return what is known of the groups that are ``left``, and what is new."""
     writer.journal.catch_up()
-    known, mark = moved(writer.journal), cut_over_mark(writer.window)
-    if (mark.group, mark.topic, mark.partition) in known:
-        return [mark]
-    target, topics = writer.journal.target, set(move.names.values())
-    at = stable_offsets(target, set(move.groups), topics)  # by name, whatever the target lists
+    known, window, now = moved(writer.journal), writer.window, int(time.time() * 1000)
+    new = [group for group in move.groups if (group, window, -1) not in known]  # one may have come after a cut-over
+    topics = set(move.names.values())
+    at = stable_offsets(writer.journal.target, new, topics)  # by name, whatever the target lists
     found = [
-        replace(
-            mark,
-            group=group,
-            topic=key.topic,
-            partition=key.partition,
-            before=each.offset,
-            metadata_before=each.metadata,
-        )
+        GroupMove(group, *key, window, before=each.offset, after=-1, time_ms=now, metadata_before=each.metadata)
         for group, offsets in at.items()
         for key, each in offsets.items()
         if key.topic in topics and (group, *key) not in known
     ]
-    remember(writer, [*found, mark])
-    return [*found, mark]
+    found += [GroupMove(each, window, -1, window, before=-1, after=-1, time_ms=now, metadata_before="") for each in new]
+    remember(writer, found)
+    return [*(each for each in known.values() if each.window == window and each.group in left), *found]
 
 
 def not_cut_over(opened: Opened, move: Move, order: MoveOrder) -> list[str]:

@@ -67,7 +67,7 @@ class UndoneMove:
         again = {(row.group, row.key): row for row in self.back.rows}
         found = []
         for each in () if self.returning else self.back.groups:  # what returns takes its groups with it
-            if not each.move.group:  # that it was cut over
+            if each.move.is_mark:
                 continue
             row = again.get((each.move.group, TopicPartition(each.move.topic, each.move.partition)))
             before = "nowhere" if each.move.before < 0 else str(each.move.before)
