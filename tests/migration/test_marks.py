@@ -1,4 +1,4 @@
-"""What says that a group was cut over: of each group that it was."""
+"""What says that a group was cut over: of each group that it was, after where it stood, and no longer than that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks import moving
 from airmirror.runbooks.migration import carrying, consumers
 from airmirror.runbooks.migration.chosen import Move
-from airmirror.runbooks.moving import MappingWriter
+from airmirror.runbooks.moving import MappingWriter, forget, remember
 from airmirror.wire.moves import GroupMove
 from support.migrations import ORDER
 
@@ -81,8 +81,17 @@ def test_a_cut_over_says_of_each_group_once_where_it_stands(
     groups_on_west |= {"first": {KEYS[0]: Committed(9), KEYS[1]: Committed(2)}, "later": {KEYS[1]: Committed(3)}}
     log = Log(stood("first", 0, 4, 9), mark("first"))
     found = consumers.remember_cut_over(log.writer, MOVE, {"later"})
-    assert log.batches == [[stood("later", 1, 3).encode_key(), mark("later").encode_key()]]
+    assert log.batches == [[stood("later", 1, 3).encode_key()], [mark("later").encode_key()]]
     assert [(each.group, each.partition, each.before) for each in found] == [("later", 1, 3), ("later", -1, -1)]
     again = Log(*log.records, *found)
     assert consumers.remember_cut_over(again.writer, MOVE, {"first"}) == list(log.records)
     assert again.batches == []
+
+
+def test_whoever_is_killed_has_not_said_that_where_a_group_stood_is_new() -> None:
+    log, known = Log(), (mark("first"), stood("first", 0, 4))
+    its, where = (each.encode_key() for each in known)
+    remember(log.writer, known)
+    assert log.batches == [[where], [its]]
+    forget(log.writer, known[::-1])
+    assert log.batches[2:] == [[its], [where]]

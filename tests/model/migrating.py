@@ -29,7 +29,7 @@ from model.steps import ALL, Outcome, Step, named, on, refused, said, undrained,
 
 TAKING_BACK = 8  # steps by which a return is taken back
 OPENING = 5  # and by which topics are opened
-PUTTING_BACK = 5  # and groups put back
+PUTTING_BACK = 6  # and groups put back
 MOVING = 4  # steps by which a cut-over moves groups
 
 
@@ -201,6 +201,14 @@ def carry_back(world: World, me: Process, rules: OrderRules) -> Outcome:
         world,
         on(me, seen=tuple((topic, its, marked) for topic, its, _, marked in me.seen)),
     )
+
+
+def forget_marks(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Delete what says that groups are cut over."""
+    for topic, _, is_marked in me.seen:
+        if is_marked:
+            world = world.with_cut_over(topic, False)
+    return "forgets that groups are cut over", world, on(me)
 
 
 def look_last(world: World, me: Process, rules: OrderRules) -> Outcome:

@@ -50,6 +50,7 @@ class OrderRules:
     )
     marks_positions: bool = True  # a cut-over writes, before it moves groups, where they stand on the target
     marks_each: bool = True  # it writes of each group that it is cut over: others of its move group may come later
+    forgets_marks_first: bool = True  # an undo forgets that, and after it where groups stood
     remembers_first: bool = True  # and after that not where they are by then
     remembers_again: bool = True  # it writes its moves again where an undo has forgotten them meanwhile
     cut_over_looks_last: bool = True  # one that finds nothing left looks once more before it says so

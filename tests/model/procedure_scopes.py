@@ -176,6 +176,15 @@ CAME_LATER = both(  # bill's group is of shop's move group, and was on west befo
     *(f"{each} for shop and bill" for each in ("migrate consumers", "undo of a migration")),
     **(CUT_OVER | {"readers": (ON_WEST, Reader((1, 0), EAST, 1)), "stood": (NOWHERE, 0), "cut_overs": (True, False)}),
 )
+UNDONE_BY_TWO = one(
+    "a cut-over of a group that was on west before, undone by two",
+    *(MOVES_TWICE[1],) * 2,
+    records=1,
+    readers=(ON_WEST, NOBODY),
+    moves=((Move("move", 0, 1), None), (None, None)),
+    cut_overs=(True, False),
+    stood=(0, NOWHERE),
+)
 MOVE_RETURNS = both(
     "a move group's return, and its undo",
     "cut over producers for shop",
@@ -261,6 +270,7 @@ QUICK = (
     TWICE_UNDONE,
     CUT_AGAIN,
     CAME_LATER,
+    UNDONE_BY_TWO,
     OVER_MOVED,
     OVER_FINISHED,
     OVER_RETURN,
@@ -396,6 +406,9 @@ BROKEN: dict[str, Fault] = {
     ),
     "a cut-over's record is of all groups of its move group": fault(
         CAME_LATER, "undo of a migration leaves the group of bill", marks_each=False
+    ),
+    "an undo forgets first where groups stood": fault(
+        UNDONE_BY_TWO, "undo of a migration leaves the group of shop", forgets_marks_first=False
     ),
     "a cut-over takes where it has moved groups for where they stood": fault(
         TWICE_UNDONE, "undo of a migration again leaves the group of shop", remembers_first=False

@@ -64,6 +64,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         steps.move(THERE, under=False),
         migrating.remember_again,
     )
+    forgetting = (migrating.forget_marks, steps.forget_moves(THERE, under=False))
     found: dict[str, tuple[Step, ...]] = {
         f"window {flow}": (
             *((steps.look(flow), steps.starts(flow)) if looks_first else (steps.starts(flow), steps.look(flow))),
@@ -166,7 +167,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             start(WEST, readers=False),
         ),
         "begin a return": (orders.returnable, *beginning(rules)),
-        "finish": (migrating.can_finish, steps.forget_moves(THERE, under=False)),
+        "finish": (migrating.can_finish, *forgetting),
         "undo of a migration": (
             stop(),
             migrating.plan_undo,
@@ -175,7 +176,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             migrating.going_back,
             migrating.carry_back,
             steps.put_back(THERE, under=False),
-            steps.forget_moves(THERE, under=False),
+            *(forgetting if rules.forgets_marks_first else reversed(forgetting)),
             migrating.look_last,
             migrating.say_undone(EAST),
             start(EAST),

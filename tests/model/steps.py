@@ -365,11 +365,9 @@ def forget_moves(flow: int, *, under: bool = True) -> Step:
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if under and not me.leases[flow]:
             return "looks at its lease: it is another's", world, over(me)
-        for topic, its, *marked in me.seen:
+        for topic, its, *_ in me.seen:
             if its.by != MARK:
                 world = world.with_move(flow, topic, None)
-            if any(marked):
-                world = world.with_cut_over(topic, False)
         return "forgets where groups stood", world, on(me)
 
     return step

@@ -117,8 +117,9 @@ def move_groups(
 
 
 def remember(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
-    """Write moves."""
-    writer.write([(each.encode_key(), each.encode_value()) for each in moves_])
+    """Write moves, and after them who was cut over: whoever is killed in between has not let places count as new."""
+    for is_mark in (False, True):
+        writer.write([(each.encode_key(), each.encode_value()) for each in moves_ if each.is_mark is is_mark])
 
 
 def remember_again(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
@@ -309,5 +310,6 @@ def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[Gro
 
 
 def forget(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
-    """Delete moves: they were undone, or can't be any more."""
-    writer.write([(each.encode_key(), None) for each in moves_])
+    """Delete who was cut over, and after that moves: they were undone, or can't be any more."""
+    for is_mark in (True, False):
+        writer.write([(each.encode_key(), None) for each in moves_ if each.is_mark is is_mark])
