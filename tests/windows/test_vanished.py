@@ -1,14 +1,16 @@
-"""A slot resumes trying where the names of a cluster that it has reached have no address for a while."""
+"""What a slot has known and is gone: the addresses of a cluster's names, which come back, and topics."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.slot import attempts
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome
@@ -38,3 +40,33 @@ def test_a_slot_waits_for_names_that_it_has_known(is_reached: bool, monkeypatch:
     (result,) = run_slot(replace(intake(10)[0].context.slot, max_ms=60_000))
     assert len(tried) == (3 if is_reached else 1)
     assert (result.outcome is Outcome.FAILED) is not is_reached
+
+
+@pytest.mark.parametrize("alias", ["east", "west"])
+def test_topics_that_are_gone_are_left_out_together(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of hundreds was awaited for seconds, in an attempt of its own, however late it was."""
+    begun: list[str] = []
+
+    class Gone(Routes):
+        def refresh(self, topics: Collection[str] | None) -> None:
+            of_partitions = sorted(name for name in topics or () if "orders" in name)
+            if of_partitions and self.alias == alias:
+                raise TopicNotFound(alias, of_partitions[0])
+
+    class NoLog:
+        age, held, is_ending, look = 0.0, frozenset[object](), False, None
+        committed = staticmethod(dict[object, object])
+
+        def __init__(self, *_: object) -> None:
+            begun.append("an attempt")
+
+    monkeypatch.setattr(attempts, "Routes", Gone)
+    monkeypatch.setattr(attempts, "LeaseLog", NoLog)
+    monkeypatch.setattr(attempts, "KNOWN_SECONDS", 0.05)
+    monkeypatch.setattr(TransactionalId, "initialise", lambda *_: None)
+    slot = intake(10)[0].context.slot
+    one = slot.partitions[0]
+    many = tuple(replace(one, topic=f"orders{n}", remote_topic=f"east.orders{n}") for n in range(20))
+    results = run_slot(replace(slot, max_ms=60_000, partitions=many))
+    assert len(begun) == 2, "one that finds out, and one without them"
+    assert {(each.outcome, "has no topic" in str(each.error)) for each in results} == {(Outcome.FAILED, True)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.errors import withheld
@@ -192,11 +192,9 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         return True
     if lease.is_ending:
         return False
-    source.refresh({partition.topic for partition, _ in partitions})
+    _refresh(slot, attempts, source, {partition.topic for partition, _ in partitions}, 0.0)
     remote = {partition.remote_topic for partition, _ in partitions}
-    for attempt in patiently(KNOWN_SECONDS, TopicNotFound):
-        with attempt:
-            target.refresh(remote | {slot.mapping_topic, slot.progress_topic})
+    _refresh(slot, attempts, target, remote | {slot.mapping_topic, slot.progress_topic}, KNOWN_SECONDS)
     partitions = _usable(slot, source, target, attempts, partitions)
     if not partitions:
         return True
@@ -234,6 +232,18 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
             reason = withheld(key, intake.position, intake.end, intake.withheld)
             attempts.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
     return done
+
+
+def _refresh(slot: Slot, attempts: _Attempts, routes: Routes, topics: Collection[str], seconds: float) -> None:
+    """Read metadata, for ``seconds`` until all topics are known. Raises TopicNotFound of one: all that are gone are left out."""
+    try:
+        for attempt in patiently(seconds, TopicNotFound):
+            with attempt:
+                routes.refresh(topics)
+    except TopicNotFound:
+        for gone in routes.refresh_existing(topics).values():
+            _leave_out_topic(slot, attempts, gone)
+        raise
 
 
 def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[int, bool]:
