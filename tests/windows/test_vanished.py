@@ -1,4 +1,4 @@
-"""What a slot has known and is gone: the addresses of a cluster's names, which come back, and topics."""
+"""What a slot has known and is gone: the addresses of a cluster's names, which come back, topics, and leaders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.routes import Leader, Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.slot import attempts
-from airmirror.slot.attempts import run_slot
+from airmirror.slot.attempts import _Attempts, _usable, run_slot
 from airmirror.slot.contract import Outcome
 from support.intakes import intake
 
@@ -70,3 +70,23 @@ def test_topics_that_are_gone_are_left_out_together(alias: str, monkeypatch: pyt
     results = run_slot(replace(slot, max_ms=60_000, partitions=many))
     assert len(begun) == 2, "one that finds out, and one without them"
     assert {(each.outcome, "has no topic" in str(each.error)) for each in results} == {(Outcome.FAILED, True)}
+
+
+def test_a_partition_of_the_source_that_loses_its_leader_is_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its slot's others were not copied either until the window's end: no fetch can be sent where a leader is not known."""
+    monkeypatch.setattr(attempts, "LEADER_SECONDS", 0.05)
+    monkeypatch.setattr(attempts, "unwritable", lambda *_: {})
+    monkeypatch.setattr(attempts, "look", lambda *_: ({}, {}))
+    monkeypatch.setattr(Routes, "refresh", lambda *_: None)
+    slot = intake(10)[0].context.slot
+    one = slot.partitions[0]
+    two = replace(one, partition=1)
+    with Routes(slot.flow.source, "test") as source, Routes(slot.flow.target, "test") as target:
+        source.topic_ids[one.topic], target.topic_ids[one.remote_topic] = one.source_topic_id, one.target_topic_id
+        source._nodes = {1: ("broker", 9092)}
+        source._leaders = {one.source: Leader(1, 0), two.source: Leader(-1, 0)}
+        source._errors = {one.source: 0, two.source: 5}
+        found = _Attempts.of(slot)
+        assert [each.source for each, _ in _usable(slot, source, target, found, [(one, 10), (two, 10)])] == [one.source]
+    [(left_out, error)] = found.failed.items()
+    assert left_out == two.source and error.transient and "no leader" in str(error)

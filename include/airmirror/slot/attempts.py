@@ -45,7 +45,7 @@ from airmirror.slot.source import Source, lanes_for
 from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.merging import Merging, filling
 
-LEADER_SECONDS = 3.0  # for an election on the target
+LEADER_SECONDS = 3.0  # for an election
 LEAST_PAUSE, MOST_PAUSE = 0.1, 5.0  # seconds between two attempts
 GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
 AGAIN_SECONDS = 60.0  # after so long a slot that follows takes in again what could not be read or written
@@ -294,9 +294,12 @@ def _usable(
 ) -> list[tuple[SlotPartition, int]]:
     """Those of ``partitions`` that can continue now; the others are left out with their errors, before anything is written."""
     errors: dict[TopicPartition, AirmirrorError] = {}
+    led = set(source.with_leader([partition.source for partition, _ in partitions], LEADER_SECONDS))
     refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
     for partition, _ in partitions:
         error = _changed(partition, source, target)
+        if error is None and partition.source not in led:
+            error = PartitionUnavailable(source.alias, *partition.source, "it has no leader")
         if error is None and partition.target in refusing:
             error = _unavailable(slot, partition, refusing[partition.target])
         if error is not None:
