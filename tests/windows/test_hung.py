@@ -1,4 +1,4 @@
-"""Brokers that hang while a slot follows: whoever ends its window does not wait for them."""
+"""Brokers that hang while a slot copies: whoever ends its window does not wait for them, nor do partitions that others lead."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from airmirror.clusters.protocol.throttle import ConnectionThrottle
+from airmirror.partitions import TopicPartition
+from airmirror.slot import source as source_module
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.source import ANSWER_SECONDS
+from airmirror.slot.limit import Limit
+from airmirror.slot.pace import Pace
+from airmirror.slot.source import ANSWER_SECONDS, Source
 from airmirror.windows.fence import end_window
+from airmirror.wire.requests import Fetched
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy, pass_on
 from support.flows import at_once, mirror
 from support.following import FOLLOW, SETTINGS, await_copied, beside, numbered
+from support.intakes import intake
 from support.topics import bootstrap, produce
 
 PRODUCE, FETCH, END_TXN = 0, 1, 26
@@ -67,3 +76,53 @@ def test_a_window_is_ended_while_a_broker_hangs(
     flow.run(execute, "hung", 1, FOLLOW)
     assert flow.run().is_verified
     assert flow.assert_equal() == 20
+
+
+def test_a_broker_that_says_nothing_is_given_up_though_another_one_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a power failure, or where a firewall has forgotten a connection: its partitions are led by another by then."""
+    takers = [intake(30)[0], intake(30)[0]]
+    takers[1].partition = replace(takers[1].partition, partition=1)
+
+    class Asked:
+        throttle = ConnectionThrottle(print)
+
+        def __init__(self, broker: str, *, answers: bool) -> None:
+            self.broker, self.readable = broker, lambda: answers
+
+    silent, answering = Asked("node 1", answers=False), Asked("node 2", answers=True)
+    nodes, asked, dropped = {0: 1, 1: 2}, list[tuple[str, list[int]]](), set[int]()
+    nothing = Fetched(error=0, high_watermark=30, last_stable_offset=30, log_start_offset=0, aborted=(), start=0, end=0)
+
+    def send(_: object, connection: Any, positions: dict[TopicPartition, object], **__: object) -> int:
+        asked.append((connection.broker, sorted(key.partition for key in positions)))
+        return 13
+
+    def elect(_: object) -> None:
+        nodes[0] = 2
+
+    routes: Any = SimpleNamespace(
+        alias="east",
+        topic_ids={"orders": takers[0].partition.source_topic_id},
+        leader=lambda key: SimpleNamespace(node=nodes[key.partition], epoch=0),
+        connection=lambda node, _: silent if node == 1 else answering,
+        round_trip=lambda _: 0.0,
+        refresh=elect,
+        drop=lambda node, _: dropped.add(node),
+    )
+    monkeypatch.setattr(source_module, "send_fetch", send)
+    monkeypatch.setattr(source_module, "ready", lambda *_: [answering])
+    monkeypatch.setattr(
+        source_module, "receive_fetch", lambda *_: (memoryview(b""), {takers[1].partition.source: nothing})
+    )
+    slot = takers[0].context.slot
+    source = Source(routes, slot, takers, Pace(60_000), Limit.of(slot))
+    source.ask()
+    source.answer()
+    assert asked == [("node 1", [0]), ("node 2", [1])] and not dropped
+    source.ask()
+    monkeypatch.setattr(source_module, "ANSWER_SECONDS", 0.0)
+    source.answer()
+    assert dropped == {1}
+    source.answer()
+    source.ask()
+    assert asked[2:] == [("node 2", [1]), ("node 2", [0, 1])]

@@ -58,10 +58,11 @@ def lanes_for(round_trip: float) -> int:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A fetch under way: the version that its answer has, and the partitions that it is about."""
+    """A fetch under way: the version that its answer has, the partitions that it is about, and since when."""
 
     version: int
     partitions: frozenset[TopicPartition]
+    since: float  # by time.monotonic
 
 
 class Source:
@@ -78,7 +79,6 @@ class Source:
         self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
         self.most_bytes = 0  # of the fetch that was asked for last
-        self._heard = time.monotonic()  # of any broker
 
     def ask(self) -> None:
         """Send a fetch on every lane that has none under way, for partitions that are not done and not asked for.
@@ -138,22 +138,28 @@ class Source:
         except BrokerUnreachable:
             self._look_again(node)
         else:
-            self._under_way[node, lane] = _Asked(version, frozenset(positions))
+            self._under_way[node, lane] = _Asked(version, frozenset(positions), time.monotonic())
 
     def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
         """Wait for one broker's answer; nothing where none comes for a while, or a leader has moved, which is found again."""
         connections = {self._connection(*way): way for way in self._under_way}
         if not connections:
             self._rest()
-            self._heard = time.monotonic()
             return memoryview(b""), []
         answering = ready(connections, LOOK_SECONDS)
-        if not answering and time.monotonic() - self._heard < ANSWER_SECONDS:
-            return memoryview(b""), []  # there may be something else to do
-        self._heard = time.monotonic()
-        if not answering:
-            broker = ", ".join(connection.broker for connection in connections)
+        late = time.monotonic() - ANSWER_SECONDS
+        silent = [
+            each for each, way in connections.items() if self._under_way[way].since < late and not each.readable()
+        ]
+        if silent and not answering:
+            broker = ", ".join(connection.broker for connection in silent)
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
+        if (
+            silent
+        ):  # others answer, so that nothing else would end the wait: its partitions may have another leader by now
+            self._look_again(connections[silent[0]][0])
+        if silent or not answering:
+            return memoryview(b""), []  # there may be something else to do
         connection = answering[0]
         node, lane = connections[connection]
         asked = self._under_way.pop((node, lane))
