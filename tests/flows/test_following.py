@@ -13,7 +13,7 @@ import pytest
 from airmirror.flows import following
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
-from airmirror.flows.post_window import CHECKPOINTS, GROUP_OFFSETS, OFFSET_SYNCS
+from airmirror.flows.post_window import CHECKPOINTS, GROUP_OFFSETS, OFFSET_SYNCS, tasks_due
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.metrics import SEEN
 from airmirror.ledger.recovery import complete_ms
@@ -218,3 +218,13 @@ def test_what_a_command_does_not_want_is_not_done_meanwhile(tmp_path: Path) -> N
     assert following_of(flow.opened, ALONE, window="w").seconds == 0.5
     assert following_of(flow.opened, ALONE, window="w", tasks=["emit_checkpoints"]).seconds == 1
     assert following_of(flow.opened, ALONE, window="w", tasks=[]).seconds == float("inf")
+
+
+def test_a_clock_that_was_ahead_keeps_no_task_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker has noted a time that is still to come for the others: groups would not be moved for an hour."""
+    flow, now = mirror("east:9", "west:9", tmp_path, topic="orders", settings=FOLLOWING), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    flow.opened.ledger.note_begun(GROUP_OFFSETS)
+    assert GROUP_OFFSETS not in tasks_due(flow.opened)
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert GROUP_OFFSETS in tasks_due(flow.opened)

@@ -23,9 +23,10 @@ EARLY = 0.1  # a schedule of a minute does not come to the second: a task may be
 
 
 def due(opened: Opened, task: str, seconds: float) -> bool:
-    """Return whether a task's interval has passed since it began last, which the ledger remembers; if lost, it has."""
-    last = opened.ledger.last_begun(task)
-    return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
+    """Return whether a task's interval has passed since it began last, which the ledger remembers; if lost, it has, and if a
+    machine whose clock is ahead has noted a time that is still to come."""
+    last, now = opened.ledger.last_begun(task), time.time() * 1000
+    return last is None or not last <= now < last + seconds * 1000 * (1 - EARLY)
 
 
 def tasks_due(opened: Opened) -> set[str]:
