@@ -87,7 +87,7 @@ def test_a_broker_that_says_nothing_is_given_up_though_another_one_answers(monke
         throttle = ConnectionThrottle(print)
 
         def __init__(self, broker: str, *, answers: bool) -> None:
-            self.broker, self.readable = broker, lambda: answers
+            self.broker, self.answers = broker, answers
 
     silent, answering = Asked("node 1", answers=False), Asked("node 2", answers=True)
     nodes, asked, dropped = {0: 1, 1: 2}, list[tuple[str, list[int]]](), set[int]()
@@ -110,7 +110,7 @@ def test_a_broker_that_says_nothing_is_given_up_though_another_one_answers(monke
         drop=lambda node, _: dropped.add(node),
     )
     monkeypatch.setattr(source_module, "send_fetch", send)
-    monkeypatch.setattr(source_module, "ready", lambda *_: [answering])
+    monkeypatch.setattr(source_module, "ready", lambda those, *_: [each for each in those if each.answers])
     monkeypatch.setattr(
         source_module, "receive_fetch", lambda *_: (memoryview(b""), {takers[1].partition.source: nothing})
     )

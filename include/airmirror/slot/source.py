@@ -149,7 +149,7 @@ class Source:
         answering = ready(connections, LOOK_SECONDS)
         late = time.monotonic() - ANSWER_SECONDS
         silent = [
-            each for each, way in connections.items() if self._under_way[way].since < late and not each.readable()
+            each for each, way in connections.items() if self._under_way[way].since < late and not ready([each], 0.0)
         ]
         if silent and not answering:
             broker = ", ".join(connection.broker for connection in silent)

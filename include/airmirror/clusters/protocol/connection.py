@@ -11,7 +11,6 @@ that ends (KIP-368) is renewed before the next request is sent, whatever is unde
 from __future__ import annotations
 
 import math
-import select
 import socket
 import ssl
 import struct
@@ -330,10 +329,6 @@ class Connection:
         if null is not None:
             raise self.nonsense(f"its answer to {type(request).__name__} has no {null}")
         return answer
-
-    def readable(self, timeout: float = 0.0) -> bool:
-        """Return whether bytes of an answer (or the connection's end) arrive within ``timeout`` seconds."""
-        return self.has_bytes or bool(select.select([self._socket], [], [], timeout)[0])
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -14,6 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
 from airmirror.clusters.protocol.transport import transport
+from airmirror.clusters.protocol.waiting import ready
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -321,7 +322,7 @@ class Routes:
     def _any(self) -> Connection:
         """A connection for metadata: one that is open, else the first bootstrap server that answers."""
         for key, connection in list(self._connections.items()):
-            if key[1] == "metadata" and not connection.waiting and not connection.readable():
+            if key[1] == "metadata" and not connection.waiting and not ready([connection], 0.0):
                 return connection
             if key[1] == "metadata":
                 self.drop(*key)

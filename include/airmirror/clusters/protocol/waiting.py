@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import time
 from collections.abc import Callable, Collection
@@ -28,7 +29,15 @@ def ready(connections: Collection[Connection], timeout: float, look: Look = noth
         if found := [each for each in connections if each.has_bytes or each.fileno() < 0]:
             return found
         left = until - time.monotonic()
-        answering = select.select(list(connections), [], [], max(0.0, min(left, LOOK_SECONDS)))[0]
+        answering = _readable(connections, max(0.0, min(left, LOOK_SECONDS)))
         if answering or left <= LOOK_SECONDS:
             return answering
         look()
+
+
+def _readable(connections: Collection[Connection], seconds: float) -> list[Connection]:
+    """Not by ``select()``, which takes no descriptor above 1023."""
+    by_number, poll = {each.fileno(): each for each in connections}, select.poll()
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    return [by_number[number] for number, _ in poll.poll(math.ceil(seconds * 1000))]
