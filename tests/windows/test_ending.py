@@ -352,6 +352,23 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
     assert granted.end.called == takes_part
 
 
+def test_whatever_fails_meanwhile_others_get_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a library, too: without this thread a window of hours hears of nobody who wants to write."""
+    granted = Mock(is_ending=False)
+    granted.journal.flow.window.verify_interval_ms = 1
+    failed: list[str] = []
+
+    def ready() -> None:
+        failed.append("a library's own error")
+        raise ValueError(failed[-1])
+
+    meanwhile = FollowLoop(granted, Follow(None, ready=ready), [])
+    heard = threading.Event()
+    monkeypatch.setattr(meanwhile, "_let_others", lambda: heard.set() if len(failed) == 2 else None)
+    with meanwhile:
+        assert heard.wait(10)
+
+
 def test_latencies_of_hours_are_few() -> None:
     late = Latencies({})
     given = [

@@ -90,8 +90,11 @@ class FollowLoop(BackgroundThread):
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
-            except AirmirrorError as error:  # the last judgement comes in any case
-                log.warning("What window %s has committed was not judged yet: %s", self._window, error)
+            except (
+                Exception
+            ) as error:  # whatever it is: the last judgement comes in any case, and others want the lease
+                known = isinstance(error, AirmirrorError)
+                log.warning("What %s has committed was not judged yet: %s", self._window, error, exc_info=not known)
                 self._let_others()
 
     def _go_round(self, mirror: Mirror, granted: GrantedLease, seconds: float) -> None:
