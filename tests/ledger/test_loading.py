@@ -420,6 +420,16 @@ def test_what_a_gate_judged_before_a_reset_and_wrote_after_it_counts_for_nothing
     assert list(flow.verified()) == [("bills", 0)]
 
 
+@pytest.mark.parametrize("ahead", [-3_600_000, 0, 3_600_000])
+def test_what_is_forgotten_is_told_by_the_log_and_by_no_clock(ledger: Ledger, ahead: int) -> None:
+    """``ahead``: of the clocks of slots, that of the machine where it was decided."""
+    flow, copied = ledger.flow("east->west"), mapping(0, 20)
+    load(flow, [written(0, copied), written(1, replace(reset_at(copied.time_ms + ahead), choice="forget"))])
+    assert flow.state().forgotten == {("orders", 0)} and not flow.state().known
+    load(flow, [written(2, mapping(20, 30))])
+    assert not flow.state().forgotten and flow.state().known == [("orders", 0)]
+
+
 def reset_at(time_ms: int) -> ResetRecord:
     return ResetRecord(
         topic="orders",

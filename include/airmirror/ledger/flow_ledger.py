@@ -71,7 +71,9 @@ class FlowLedger:
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
                 verified=self._verified(connection),
                 holds=queries.holds_of(connection, self.flow),
-                forgotten=scanning.forgotten(queries.records_of(connection, self.flow, ResetRecord), mappings),
+                forgotten=scanning.forgotten(
+                    connection, self.flow, queries.control_of(connection, self.flow, ResetRecord.kind)
+                ),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 

@@ -26,7 +26,7 @@ from airmirror.ledger.tables import (
 )
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
-from airmirror.wire.mappings import MappingRecord, ResetRecord
+from airmirror.wire.mappings import Record, ResetRecord
 
 
 def advance(
@@ -92,16 +92,14 @@ def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...
     return found
 
 
-def forgotten(
-    resets: Sequence[ResetRecord], last: Mapping[tuple[str, int], MappingRecord]
-) -> frozenset[tuple[str, int]]:
-    """The partitions of which the last that was decided is to forget them, and nothing was copied since."""
-    decided = {(reset.topic, reset.partition): reset for reset in resets}
-    return frozenset(
-        key
-        for key, reset in decided.items()
-        if reset.choice == "forget" and (key not in last or last[key].time_ms <= reset.time_ms)
-    )
+def forgotten(connection: Connection, flow: str, resets: Sequence[tuple[Any, Record]]) -> frozenset[tuple[str, int]]:
+    """The partitions of which the last that was decided (``resets``, with their rows) is to forget them, and nothing was copied
+    since: by the log, because slots and who decides have clocks of their own."""
+    decided = {(reset.topic, reset.partition): (row, reset) for row, reset in resets if isinstance(reset, ResetRecord)}
+    found = {key: row.log_offset for key, (row, reset) in decided.items() if reset.choice == "forget"}
+    rows = connection.execute(rows_of(newest), {"flow": flow}) if found else ()
+    copied = {(row.topic, row.partition): row.log_offset for row in rows}
+    return frozenset(key for key, offset in found.items() if copied.get(key, -1) < offset)
 
 
 def renamed(resets: Sequence[ResetRecord]) -> frozenset[str]:
