@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, ListTransactionsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, ListTransactionsRequest
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.producers import LIST_TRANSACTIONS, ActiveProducer, active_producers
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import DESCRIBE_CONFIGS
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import HangingTransaction
 from airmirror.windows.plan import Planned
 
-DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
 BROKER = 4  # DescribeConfigs' resource type
 LONGEST_MS = 900_000  # Kafka's default of transaction.max.timeout.ms
 PURPOSE = "transactions"
-
-
-@dataclass(frozen=True)
-class _Open:
-    """A producer with a transaction open in a partition; ``last_ms`` is the time of its last record."""
-
-    producer_id: int
-    epoch: int
-    first: int
-    last_ms: int
 
 
 def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
@@ -57,7 +46,12 @@ def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
     stable = offsets_with_patience(source, list(suspects), LATEST, read_committed=True)
     errors = {
         key: HangingTransaction(
-            source.alias, *key, each.producer_id, each.epoch, each.first, waiting[key].high_watermark - waiting[key].end
+            source.alias,
+            *key,
+            each.producer_id,
+            each.epoch,
+            each.open_from,
+            waiting[key].high_watermark - waiting[key].end,
         )
         for key, each in suspects.items()
         if stable[key] == waiting[key].end
@@ -65,37 +59,13 @@ def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
     return [replace(item, error=errors.get(item.key, item.error)) for item in planned]
 
 
-def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Open]:
+def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ActiveProducer]:
     """Return the first open transaction by partition, if it is open for longer than any may be."""
-    of_node: dict[int, dict[str, list[int]]] = {}
-    for topic, number in partitions:
-        node = source.leader(TopicPartition(topic, number)).node
-        of_node.setdefault(node, {}).setdefault(topic, []).append(number)
-    found: dict[TopicPartition, _Open] = {}
-    of_topic = DescribeProducersRequest.TopicRequest
-    for node, topics in of_node.items():
-        connection = source.connection(node, PURPOSE)
-        answer = connection.request(
-            DescribeProducersRequest(
-                topics=[of_topic(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
-            ),
-            connection.version(DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers"),
-        )
-        before_ms = time.time() * 1000 - _longest_ms(source, node)
-        for topic in answer.topics:
-            for partition in topic.partitions:
-                first = min(_open(partition.active_producers), key=lambda each: each.first, default=None)
-                if first is not None and first.last_ms < before_ms:
-                    found[TopicPartition(topic.name, partition.partition_index)] = first
-    return found
-
-
-def _open(producers: Sequence[Any]) -> list[_Open]:
-    return [
-        _Open(each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp)
-        for each in producers or ()
-        if each.current_txn_start_offset >= 0
-    ]
+    begun = [each for each in active_producers(source, partitions).found if each.open_from >= 0]
+    first = {each.partition: each for each in sorted(begun, key=lambda each: each.open_from, reverse=True)}
+    longest = {node: _longest_ms(source, node) for node in {source.leader(key).node for key in first}}
+    now_ms = time.time() * 1000
+    return {key: each for key, each in first.items() if each.last_ms < now_ms - longest[source.leader(key).node]}
 
 
 def _longest_ms(source: Routes, node: int) -> int:
