@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -22,13 +23,15 @@ from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
+from airmirror.topics.internal import HOUR_MS, MAPPING_CONFIG
 from airmirror.windows import fence, following
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
 from airmirror.windows.following import Follow, FollowLoop, followed
 from airmirror.windows.results import WindowResult
-from airmirror.wire.leases import LeaseEntry
+from airmirror.windows.window import WindowOrder
+from airmirror.wire.leases import CurrentLease, LeaseEntry, holder
 from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror.wire.requests import Fetched, Produced
 from airmirror_local.brokers import Broker
@@ -46,7 +49,7 @@ from support.following import (
     numbered,
     patiently,
 )
-from support.intakes import intake
+from support.intakes import FLOW, intake
 from support.topics import end_offsets, produce, read_all
 
 NOT_ENOUGH_REPLICAS = 19
@@ -358,6 +361,19 @@ def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
 
 class _NO_SLOT:
     mapping_topic, lease_offset, since = "mappings", 0, -1
+
+
+def test_a_window_ends_before_its_lease_may_be_compacted_away() -> None:
+    """A slot that begins again reads the lease that was granted, and so does who judges: without it both were fenced."""
+    week = replace(FLOW, window=replace(FLOW.window, follow_ms=7 * 24 * HOUR_MS))
+    most = WindowOrder("w", following=Follow(None)).follow_ms(week)
+    assert 0 < most <= int(MAPPING_CONFIG["min.compaction.lag.ms"])
+    granted, renewed = (
+        LeaseEntry(offset, 1, Lease("w", event, "a:1", 1, 30_000, 1))
+        for offset, event in enumerate(LeaseEvent)
+        if offset < 2
+    )
+    assert (holder([granted, renewed]), holder([renewed])) == (CurrentLease(renewed.lease, 0, 1), None)
 
 
 def test_how_late_a_window_was() -> None:

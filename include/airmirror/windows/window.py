@@ -43,6 +43,7 @@ from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.wire.mappings import GATE
 
 PRECHECK_SECONDS = 2.0
+MOST_FOLLOW_MS = 86_400_000  # so long the mapping topic keeps every record, and slots and judge read their lease there
 
 Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
 
@@ -85,7 +86,7 @@ class WindowOrder:
 
     def follow_ms(self, flow: Flow) -> int:
         """The milliseconds that the window stays; 0: it ends where its plan does."""
-        return flow.window.follow_ms if self.following and self.until is None else 0
+        return min(flow.window.follow_ms, MOST_FOLLOW_MS) if self.following and self.until is None else 0
 
 
 @dataclass(frozen=True)
