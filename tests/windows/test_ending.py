@@ -340,6 +340,22 @@ def test_a_partition_that_stands_still_ends_it(monkeypatch: pytest.MonkeyPatch) 
     assert why(995, 6, 20) == "orders-0 was not copied for 300 s"
 
 
+def test_a_partition_without_a_leader_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its slot leaves it out, and says so in its result only: the next window's plan has the error."""
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    ends, here = Ending(Topics(), [Planned(*KEY, "a.orders", 5, 5, 5, 1.0)], ()), Here()
+
+    def why(seconds: float, watermarks: dict[TopicPartition, int]) -> str:
+        clock[0] = 1000.0 + seconds
+        return ends.why(here, State(), Ends(watermarks, 0))  # type: ignore[arg-type]
+
+    assert (
+        not why(0, {KEY: 5}) and not why(290, {}) and not why(400, {KEY: 5}) and not why(600, {}) and not why(899, {})
+    )
+    assert why(900, {}) == "orders-0 was not copied for 300 s"
+
+
 @pytest.mark.parametrize("takes_part", [True, False])
 def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.MonkeyPatch, takes_part: bool) -> None:
     monkeypatch.setattr(ending, "FAILING_SECONDS", 0.0)

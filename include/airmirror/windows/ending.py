@@ -94,8 +94,9 @@ class Ending:
         """What people are to know of; the gate's holds that there were before they know already."""
         now, behind = time.monotonic(), dict[TopicPartition, tuple[int, float]]()
         for item in self.planned:
-            position, end = state.positions.get(item.key, item.start), ends.watermarks.get(item.key)
-            if end is not None and position != end and item.key not in state.holds:
+            position = state.positions.get(item.key, item.start)
+            # One without an end has no leader.
+            if position != ends.watermarks.get(item.key) and item.key not in state.holds:
                 before = self._behind.get(item.key)
                 behind[item.key] = before if before and before[0] == position else (position, now)
         self._behind = behind
