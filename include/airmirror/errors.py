@@ -9,7 +9,7 @@ pickling, so they can cross from a Spark task to the driver.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
@@ -57,7 +57,7 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def command(*words: object, flow: str = "") -> str:
+def command(*words: object, flow: str = "", topics: Iterable[str] = ()) -> str:
     """A command of ``airmirror`` as a person may copy it out of a message: quoted for a shell, between backquotes."""
-    of_flow = ["--flow", flow] if flow else []
-    return f"`{shlex.join(['airmirror', *map(str, words), *of_flow])}`"
+    of = [*(word for each in topics for word in ("--topic", each)), *(("--flow", flow) if flow else ())]
+    return f"`{shlex.join(['airmirror', *map(str, words), *of])}`"

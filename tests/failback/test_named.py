@@ -7,10 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from airmirror.flows import freezing
+from airmirror.flows.freezing import StillReturning, check_none_returns
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback import differing, returning
+from airmirror.runbooks.failback.differing import ReturnDiffers
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.returning import ReturnRefused, returnable
+from airmirror.runbooks.failback.returning import LeftOnSource, ReturnRefused, returnable
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 
 SIGNED = Signed("w", 5, 7, "why", "ada")
@@ -37,13 +40,13 @@ def asked(monkeypatch: pytest.MonkeyPatch, frozen: bool, back: tuple[str, ...], 
 def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(monkeypatch, True, ()) == ["bill", "shop"]
     assert asked(monkeypatch, True, ("bill",)) == ["shop"]
-    with pytest.raises(ReturnRefused, match="bill is not frozen"):
+    with pytest.raises(ReturnRefused, match=r"bill is not frozen.*`airmirror flow freeze .* --yes --topic bill --flow"):
         asked(monkeypatch, True, ("bill",), "bill", "shop")
     with pytest.raises(
         ReturnRefused, match="all of it is back, by name; unfreeze the rest: `airmirror flow unfreeze --reason"
     ):
         asked(monkeypatch, True, ("bill", "shop"))
-    with pytest.raises(ReturnRefused, match=r"bill is not frozen(.|\n)*shop is not frozen"):
+    with pytest.raises(ReturnRefused, match=r"bill is not frozen(.|\n)*shop is not frozen.* --yes --flow"):
         asked(monkeypatch, False, ())
 
 
@@ -62,3 +65,25 @@ def test_what_the_gate_holds_of_topics_that_the_order_does_not_name_stays_held(
     order = FailbackOrder(reason="why", by="ada", topics=("shop",), accept=accept)
     differing.prove(mirror, cast(Any, None), ["shop"], order)
     assert left == [{TopicPartition("bill", 0)}]
+
+
+@pytest.mark.parametrize("topics", [(), ("shop",)])
+def test_a_way_out_is_for_the_topics_of_the_order_and_for_no_others(
+    monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...]
+) -> None:
+    """Copied as it is printed, it would else fail back, accept as lost or undo what the order has left alone."""
+    differs = SimpleNamespace(topic="shop", error=SimpleNamespace(transient=False))
+    monkeypatch.setattr(differing, "judge_unverified", lambda *_, **__: SimpleNamespace(verdicts=(differs,)))
+    source = SimpleNamespace(refresh_existing=lambda _: {})
+    flow = SimpleNamespace(name="east->west")
+    mirror: Any = SimpleNamespace(index=SimpleNamespace(unverified=list), source=source, flow=flow)
+    order = FailbackOrder(reason="why", by="ada", topics=topics)
+    with pytest.raises(ReturnDiffers) as refused:
+        differing.prove(mirror, cast(Any, None), ["shop"], order)
+    owners = SimpleNamespace(returning_by=lambda names: {"east.shop": "shop"})
+    monkeypatch.setattr(freezing, "owners_now", lambda opened: owners)
+    with pytest.raises(StillReturning) as returns:
+        check_none_returns(cast(Any, SimpleNamespace(flow=flow)), topics)
+    for error in (refused.value, returns.value, LeftOnSource("east->west", (), topics)):
+        commands = str(error).split("`")[1::2]
+        assert commands and all(("--topic shop" in each) == bool(topics) for each in commands), error

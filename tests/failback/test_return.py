@@ -129,9 +129,8 @@ def test_a_topic_that_was_frozen_alone_returns_alone(sides: Sides, tmp_path: Pat
     since = write(both.west, both.remote, 100, 12)
     both.fail_back(reason="of the flow")
     assert owners_now(both.forward).frozen.keys() == {both.topic}, "an order for the flow leaves what another has named"
-    assert f"frozen by name: {both.topic}: `airmirror failback run --topic {both.topic}" in nothing_left(
-        both.pair, ORDER
-    )
+    named = f"frozen by name: {both.topic}: `airmirror failback run --reason '…' --topic {both.topic} --flow"
+    assert named in nothing_left(both.pair, ORDER)
     with pytest.raises(ReturnRefused, match=f"{other} is not frozen"):
         both.fail_back(topics=(both.topic, other))
     both.fail_back(topics=(both.topic,))

@@ -63,9 +63,10 @@ class StillReturning(AirmirrorError):
 
     flow: str
     topics: tuple[str, ...]
+    named: tuple[str, ...]  # by the order; none: it is for the flow
 
     def __str__(self) -> str:
-        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.named)
         return f"flow {self.flow!r}: {', '.join(self.topics)} return to its source; finish that first: {finish}"
 
 
@@ -168,8 +169,8 @@ def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfre
 
 def check_none_returns(opened: Opened, topics: Collection[str] = ()) -> None:
     """Raise StillReturning where ``topics`` return, none: where the flow does, but for what another order has named."""
-    if found := sorted(owners_now(opened).returning_by(topics).values()):
-        raise StillReturning(opened.flow.name, tuple(found))
+    if found := tuple(sorted(owners_now(opened).returning_by(topics).values())):
+        raise StillReturning(opened.flow.name, found, found if topics else ())
 
 
 def to_unfreeze(opened: Opened, topics: Collection[str]) -> list[str]:

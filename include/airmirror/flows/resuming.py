@@ -87,9 +87,10 @@ class ReturnNotFinished(AirmirrorError):
 
     flow: str
     partitions: tuple[str, ...]
+    topics: tuple[str, ...]  # that the order names
 
     def __str__(self) -> str:
-        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
         return (
             f"flow {self.flow!r} stays frozen: it would copy records back that have returned to its source; let the rest return "
             f"too, which unfreezes the flow: {finish}\n{listed(self.partitions)}"
@@ -120,7 +121,7 @@ def check_none_uncounted(
         if _is_uncounted(reverse, last, own.get((last.remote_topic, number)))
     ]
     if found:
-        raise ReturnNotFinished(flow.name, tuple(found))
+        raise ReturnNotFinished(flow.name, tuple(found), tuple(topics))
 
 
 def _is_uncounted(reverse: FlowLedger, last: MappingRecord, own: MappingRecord | None) -> bool:

@@ -30,16 +30,16 @@ Tell = Callable[[str], None]
 class ReturnDiffers(RunbookError):
     """Records that were replicated or returned, and differ between both sides: the flow stays frozen."""
 
+    topics: tuple[str, ...]  # that the order names: for them alone a loss is accepted
+
     @property
     def what(self) -> str:
-        return f"it stays frozen: not all is equal on both sides; {accepting(self.flow)}"
-
-
-def accepting(flow: str) -> str:
-    """The commands that show what differs, and that resume without it."""
-    shown = command("failback", "run", "--accept-loss", "--reason", "…", flow=flow)
-    done = command("failback", "run", "--accept-loss", "--reason", "…", "--yes", flow=flow)
-    return f"{shown} lists every record that differs; {done} leaves them as they are on both sides, in no account, and continues"
+        words = ("failback", "run", "--accept-loss", "--reason", "…")
+        shown, done = (command(*words, *yes, flow=self.flow, topics=self.topics) for yes in ((), ("--yes",)))
+        return (
+            f"it stays frozen: not all is equal on both sides; {shown} lists every record that differs; {done} leaves them as "
+            "they are on both sides, in no account, and continues"
+        )
 
 
 def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
@@ -76,7 +76,7 @@ def prove(
     if unreadable := next((error for error in wrong if error.transient), None):
         raise unreadable
     if wrong:
-        raise ReturnDiffers(mirror.flow.name, tuple(map(str, wrong)))
+        raise ReturnDiffers(mirror.flow.name, tuple(map(str, wrong)), order.topics)
 
 
 def differing(forward: Opened, topics: Collection[str]) -> list[Reset]:

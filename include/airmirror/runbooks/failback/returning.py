@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from airmirror.errors import command
 from airmirror.flows.freezing import commit_change, overtaking, owners_now
@@ -54,10 +55,13 @@ class ReturnRefused(RunbookError):
 class LeftOnSource(RunbookError):
     """Records of the source that are not on the target, and would be left there: neither rescued, nor left on purpose."""
 
+    topics: tuple[str, ...]  # that the order names, as below
+
     @property
     def what(self) -> str:
-        rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=self.flow)
-        undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
+        failback = partial(command, "failback", flow=self.flow, topics=self.topics)
+        rescue = failback("run", "--step", "rescue", "--reason", "…", "--yes")
+        undo = failback("undo", "--reason", "…", "--yes")
         return (
             f"records of its source are not replicated; {rescue} copies them to the target (where records return already, "
             f"{undo} goes before it); or leave them where they are, on the source alone, with --leave"
@@ -67,9 +71,11 @@ class LeftOnSource(RunbookError):
 class ReturnNotDrained(RunbookError, transient=True):
     """Remote topics that were written to since the last window that copied them back; the return was not ended."""
 
+    topics: tuple[str, ...]
+
     @property
     def what(self) -> str:
-        again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
         return f"not all has returned; stop the applications on its target, then do what is left: {again}"
 
 
@@ -130,12 +136,10 @@ def returnable(pair: Pair, order: FailbackOrder, *, unfrozen_too: bool = False) 
     names = pair.names(order.topics)
     if owners.whole and not order.topics:  # what came back before, by its name, is left as it is
         names = {remote: topic for remote, topic in names.items() if owners.owner(topic) is not Owner.SOURCE}
-    freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name)
-    reasons = [
-        f"{topic} is not frozen, so that its records would go round for ever: {freezing}"
-        for topic in sorted(names.values())
-        if not unfrozen_too and owners.owner(topic) is Owner.SOURCE
-    ]
+    open_ = [each for each in sorted(names.values()) if not unfrozen_too and owners.owner(each) is Owner.SOURCE]
+    its = open_ if order.topics else ()
+    freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name, topics=its)
+    reasons = [f"{topic} is not frozen, so that its records would go round for ever: {freezing}" for topic in open_]
     reasons += (
         [] if names else [f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}"]
     )
@@ -168,7 +172,7 @@ def end_return(
         overtaking(pair.reverse, lease_name(), tell) as granted,
     ):
         if left := undrained(pair.reverse, names):
-            raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
+            raise ReturnNotDrained(pair.flow.name, tuple(left), order.topics)
         which = set(names.values())
         found = commit_change(frozen, Change.END, order.topics, reason=order.reason, by=order.by, which=which)
         granted.check()  # else one of its windows may have looked before this was written: whoever unfreezes the flow ends it
@@ -200,7 +204,7 @@ def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: Fa
     rows = divergences(ahead, brought) if brought else []
     never = [f"{each.key}: {each.never.records:,} records" for each in rows if each.never.records]
     if never and not order.leave:
-        raise LeftOnSource(ahead.flow.name, tuple(never))
+        raise LeftOnSource(ahead.flow.name, tuple(never), order.topics)
     originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}
     pairs = [
         (facts, originals.get(TopicPartition(names[facts.topic], facts.partition)))

@@ -53,8 +53,8 @@ class ReturnFirst(AirmirrorError):
     topics: tuple[str, ...]
 
     def __str__(self) -> str:
-        its = [word for topic in self.topics for word in ("--topic", topic)]
-        begin = command("failback", "run", *its, "--step", "return", "--reason", "…", "--yes", flow=self.flow)
+        words = ("failback", "run", "--step", "return", "--reason", "…", "--yes")
+        begin = command(*words, flow=self.flow, topics=self.topics)
         return (
             f"flow {self.flow!r}: nothing of what is frozen returns to its source; take the step return first: {begin}"
         )
@@ -76,9 +76,7 @@ def nothing_left(pair: Pair, order: FailbackOrder) -> str:
         return ""
     flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).frozen)
     said = f"{', '.join(sorted(topics)) or flow} is not frozen, and nothing returns: there is nothing to fail back"
-    run = command(
-        "failback", "run", *(word for each in apart for word in ("--topic", each)), "--reason", "…", flow=flow
-    )
+    run = command("failback", "run", "--reason", "…", flow=flow, topics=apart)
     return f"{said}; frozen by name: {', '.join(apart)}: {run}" if apart else said
 
 
@@ -137,7 +135,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
         return []
     returned = owners_now(pair.forward).returning((Owner.RETURNED,))
     if not_over := sorted(names.keys() - returned.keys()):  # groups are moved after the step end_return
-        raise ReturnNotDrained(pair.forward.flow.name, tuple(f"{name} still returns" for name in not_over))
+        raise ReturnNotDrained(pair.flow.name, tuple(f"{name} still returns" for name in not_over), order.topics)
     rows = _positions(pair, names)
     with overtaking(reverse, lease_name(), progress.phase) as granted:
         done = move_groups(MappingWriter.of(granted), rows)

@@ -63,7 +63,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
     ):
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
-            finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow)
+            finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow, topics=order.topics)
             raise CannotUndo(found.flow, found.reasons, "failback", f"finish it: {finish}")
         progress.phase(f"putting {len(found.groups)} positions of groups back")
         frozen.check()  # a failback may have leased both flows, and be about to finish

@@ -58,7 +58,7 @@ def unfreeze_after_return(
             still = granted.owners.returning((Owner.RETURNED,))
         ahead.refresh()
         if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
-            raise ReturnNotDrained(forward.flow.name, tuple(f"{name} still returns" for name in not_over))
+            raise ReturnNotDrained(pair.flow.name, tuple(f"{name} still returns" for name in not_over), order.topics)
         last()  # before the account grows: by it the end of what was brought becomes the first record that returned
         tell("accounting for what returned")
         found = _accounts(ahead, pair.reverse.ledger, names, order)
@@ -120,7 +120,7 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
         if last[key].source_end < end
     ]
     if left:
-        raise ReturnNotDrained(ahead.flow.name, tuple(left))
+        raise ReturnNotDrained(ahead.flow.name, tuple(left), order.topics)
     rescues = ahead.index.of_kind(Rescue)
     saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
     found = [
@@ -132,7 +132,7 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
     stay = [(each, behind(each, rescues)) for each in made]
     never = [f"{each.key}: {count:,} records" for each, count in stay if count]
     if never and not order.leave:
-        raise LeftOnSource(ahead.flow.name, tuple(never))
+        raise LeftOnSource(ahead.flow.name, tuple(never), order.topics)
     return made
 
 

@@ -139,8 +139,7 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         blocks = list(map(blocking.str_of, blocking.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
     down, back = blocking.unblock_command(flow.name, move.name), reverse_state(opened, move)
-    topics = [word for each in move.names for word in ("--topic", each)]
-    ending = command("failback", "undo", *topics, "--reason", "…", "--yes", flow=flow.name)
+    ending = command("failback", "undo", "--reason", "…", "--yes", flow=flow.name, topics=move.names)
     return [
         *(f"producers are still blocked on {flow.source.alias}: {each}; {down} unblocks them" for each in blocks),
         *([f"{back}; {ending} ends that"] if back else []),

@@ -203,8 +203,7 @@ def _written_there(mirror: Mirror, move: Move, *, is_frozen: bool) -> list[str]:
     """Return where others have written in the topics on the target; windows write to them as long as they are not frozen."""
     found = written_since(mirror, move.names.values())
     if found and not is_frozen:
-        topics = [word for topic in sorted(move.names) for word in ("--topic", topic)]
-        freeze = command("flow", "freeze", *topics, "--reason", "…", "--yes", flow=mirror.flow.name)
+        freeze = command("flow", "freeze", "--reason", "…", "--yes", flow=mirror.flow.name, topics=sorted(move.names))
         found.append(f"what applications have written there can return when its topics are frozen: {freeze}")
     return found
 

@@ -64,8 +64,9 @@ def positions(opened: Opened) -> list[CopiedPosition]:
     MirrorMaker 2 would copy what returns to where it came from, or a cluster's error."""
     catch_up_ledger(opened)
     state, ledger = opened.ledger.state(), opened.ledger
-    if returning := ledger.owners().returning():
-        raise StillReturning(opened.flow.name, tuple(sorted(returning.values())))
+    owners = ledger.owners()
+    if returning := tuple(sorted(owners.returning().values())):
+        raise StillReturning(opened.flow.name, returning, returning if all(map(owners.is_apart, returning)) else ())
     reasons = {(hold.topic, hold.partition): f"held: {hold.reason}" for hold in ledger.holds().values()}
     for record in ledger.unverified():
         key = (record.topic, record.partition)
