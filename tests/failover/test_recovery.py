@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
+from airmirror.runbooks.failover.partitions import points
 from ledger.test_ledger import entries, load, mapping, verified
 
 FLOW = "a->b"
@@ -71,3 +73,14 @@ def test_what_the_last_window_could_not_see_is_as_old_as_the_one_before(ledger: 
     assert stands(ledger, *log, position=10, end=-1, seen_ms=95_000) == 90_000
     assert stands(ledger, *log, position=10, end=-1, seen_ms=96_000) == 90_000
     assert stands(ledger, *log, position=10, end=10, seen_ms=97_000) == 97_000
+
+
+def test_what_is_frozen_by_its_name_does_not_count(ledger: Ledger) -> None:
+    """A migration's topics: no window sees where they end, so that nobody would know the recovery point of all others."""
+    flow = ledger.flow(FLOW)
+    load(flow, entries(mapping(0, 10), verified(9)))
+    source_gone: dict[str, Any] = {"shown": {}, "seen_ms": None, "live": None, "new": {}, "oldest": {}}
+    known = source_gone | {"unverified": [], "target": {}, "now_ms": 90_000}
+    (point,) = points(flow.state(), **known, apart=lambda topic: False)
+    assert point.missing is None and point.complete_ms is None
+    assert points(flow.state(), **known, apart={point.topic}.__contains__) == []

@@ -75,7 +75,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
     topics = None if source_error else plan_topics(opened, frozen_too=True)
-    state, (shown, _) = ledger.state(), ledger.last_seen()
+    state, (shown, _), apart = ledger.state(), ledger.last_seen(), ledger.owners().is_apart
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
         remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
@@ -91,11 +91,12 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             oldest=_oldest(mirror.source, live or {}, state.known),
             target=there,
             now_ms=now_ms,
+            apart=apart,
         )
         groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
     names = {point.topic: point.remote_topic for point in partitions}
-    drift = None if topics is None else tuple(drifts(topics))
+    drift = None if topics is None else tuple(each for each in drifts(topics) if not apart(each.topic))
     found = findings(
         flow.name,
         source_error=source_error,
@@ -103,7 +104,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         groups=groups,
         kinds=kinds,
         drift=drift,
-        refused=[str(each) for each in topics.refused] if topics else [],
+        refused=[str(each) for each in topics.refused if not apart(each.topic)] if topics else [],
         applications=flow.settings.streams_applications,
         has_reverse=opened.configuration.has_reverse(flow),
         now_ms=now_ms,
