@@ -59,6 +59,19 @@ class GroupsReadOn(RunbookError, transient=True):
         )
 
 
+class PositionsRefused(RunbookError):
+    """Positions that a cluster does not let this user write, or delete, where an undo puts groups back."""
+
+    cluster: str
+
+    @property
+    def what(self) -> str:
+        return (
+            f"cluster {self.cluster!r} refuses positions of groups that are put back; grant its user Read and Delete on these "
+            "groups, and Read on their topics, then do this again"
+        )
+
+
 @dataclass(frozen=True)
 class MappingWriter:
     """What writes to a flow's mapping topic, in the name of ``window``. ``check`` raises where that may not continue."""
@@ -239,7 +252,7 @@ class PutBack:
 
     @property
     def has_gone_on(self) -> bool:
-        """Return whether it stands elsewhere than it was moved to, and than before."""
+        """Return whether it stands elsewhere than it was moved to, and than before; not where its position expired."""
         return self.now >= 0 and self.now not in (self.move.before, self.move.after)
 
     @property
@@ -247,7 +260,7 @@ class PutBack:
         """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
             return f"{self.name}: it has members on the target"
-        if self.now not in (self.move.before, self.move.after):
+        if self.has_gone_on:
             return f"{self.name}: it was moved to {self.move.after} and has committed {self.now} since"
         return ""
 
@@ -268,7 +281,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
 def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
     """Put groups back where they stood; one that stood nowhere has no offset there any more. Then the moves are forgotten.
 
-    Raises SlotFenced where the lease is another's by now, GroupsActive.
+    Raises SlotFenced where the lease is another's by now, GroupsActive, PositionsRefused.
     """
     offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
@@ -284,6 +297,9 @@ def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
     errors = commit_offsets(target, offsets)
     writer.check()  # others may have slept between these two, and so may we
     errors |= delete_offsets(target, nowhere)
+    if refused := {each: code for each, code in errors.items() if code not in MEMBERS_ACTIVE}:
+        told = tuple(f"{group} in {key}: {error_name(code)}" for (group, key), code in refused.items())
+        raise PositionsRefused(writer.journal.flow.name, told, target.alias)
     if errors:
         raise GroupsActive(writer.journal.flow.name, tuple(sorted({group for group, _ in errors})))
     forget(writer, [row.move for row in rows])

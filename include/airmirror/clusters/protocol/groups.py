@@ -29,8 +29,8 @@ _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the 
 _NOT_FOUND = 69
 _UNSTABLE = 88  # an open transaction holds the offset
 _DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
-# Illegal generation, unknown member, non-empty group, fenced member epoch.
-MEMBERS_ACTIVE = frozenset({22, 25, 68, 110})
+# Illegal generation, unknown member, non-empty group, group that subscribes to the topic, fenced member epoch.
+MEMBERS_ACTIVE = frozenset({22, 25, 68, 86, 110})
 STREAMS, SHARE = "streams", "share"
 _KINDS = frozenset({"", "classic", "consumer", STREAMS})  # of groups that commit offsets; older brokers name no type
 _PROTOCOLS = frozenset({"", "consumer", STREAMS})  # not Connect's workers, which keep theirs in a topic

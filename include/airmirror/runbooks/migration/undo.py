@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import commit_offsets
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import owners_now, unfreeze
@@ -193,7 +194,7 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Group
         errors = commit_offsets(mirror.source, back.written)
         if errors:
             alias = opened.flow.source.alias
-            refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
+            refused = tuple(f"{group} in {key}: {alias}: {error_name(code)}" for (group, key), code in errors.items())
             raise _cannot(opened.flow.name, move.name, refused)
         put_back(writer, back.groups)
     return back
