@@ -33,7 +33,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.divergence import Divergence, Offsets
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.failback.pair import NothingReturns, Pair
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
@@ -57,12 +57,13 @@ Tell = Callable[[str], None]
 
 
 class FlowNotFrozen(AirmirrorError):
-    """A rescue for a flow that is not frozen: its next window copies the records that it would rescue."""
+    """A rescue of what is not frozen: the flow's next window copies the records that it would rescue."""
 
     flow: str
+    topics: tuple[str, ...]  # that the order names
 
     def __str__(self) -> str:
-        freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=self.flow)
+        freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
         return f"flow {self.flow!r} is not frozen, so that its next window copies these records; freeze it first: {freezing}"
 
 
@@ -107,7 +108,9 @@ class PartitionToRescue:
 
 
 def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescue]:
-    """Return what a rescue would copy."""
+    """Return what a rescue would copy. Raises NothingReturns."""
+    if strangers := set(order.topics) - {row.topic for row in plan.partitions}:
+        raise NothingReturns(plan.flow, tuple(sorted(strangers)))
     date = utc(plan.made_ms, "%Y-%m-%d")
     return [
         PartitionToRescue(row, f"{row.remote_topic}.rescued.{date}")
@@ -121,12 +124,13 @@ def rescue(
 ) -> tuple[list[PartitionToRescue], FailbackPlan]:
     """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
-    Raises DecisionIncomplete, FlowNotFrozen, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
-    SlotFenced, or a cluster's error.
+    Raises DecisionIncomplete, FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,
+    FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
-    if not owners_now(opened).whole:
-        raise FlowNotFrozen(opened.flow.name)
+    owners = owners_now(opened)
+    if not owners.whole and not (order.topics and all(map(owners.why_frozen, order.topics))):
+        raise FlowNotFrozen(opened.flow.name, order.topics)
     check_nothing_returns(opened, order.topics, unfreezes=False)
     flow = opened.flow
     with (
@@ -153,8 +157,9 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
     chosen, after = rescue(pair.forward, order, progress.phase)
     for each in chosen:
         progress.line(f"{each.row.key}: {counted(each.row.never.records, 'record')} copied to {each.into}")
-    progress.line(after.headline if after.never else "nothing is left to rescue")
-    return after.never
+    left = sum(each.row.never.records for each in to_rescue(after, order))
+    progress.line(after.headline if left else "nothing is left to rescue")
+    return left
 
 
 def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, granted: GrantedLease, number: int) -> None:

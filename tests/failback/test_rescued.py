@@ -1,0 +1,62 @@
+"""What a rescue takes, refuses and leaves, by the topics of its order; without brokers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airmirror.runbooks.failback import rescue
+from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import NothingReturns
+from airmirror.runbooks.failback.rescue import FlowNotFrozen
+from airmirror.runbooks.failback.runbook import FAILBACK
+from airmirror.runbooks.run import run
+
+FLOW = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))
+
+
+class Begun(Exception):
+    """It was not refused."""
+
+
+def test_a_rescue_that_leaves_records_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders, bills = (
+        SimpleNamespace(topic=topic, remote_topic=f"east.{topic}", never=SimpleNamespace(records=count))
+        for topic, count in (("orders", 2), ("bills", 0))
+    )
+    after: Any = SimpleNamespace(
+        flow="east->west", made_ms=0, partitions=[orders, bills], headline="2 records are left"
+    )
+    monkeypatch.setattr(rescue, "rescue", lambda opened, order, tell: ([], after))
+    world: Any = SimpleNamespace(flow=FLOW, forward=None, others=[])
+    order = FailbackOrder(reason="why", by="ada")
+    assert run(FAILBACK, world, order, ["rescue"]).left == ("rescue",)
+    assert run(FAILBACK, world, replace(order, topics=("bills",)), ["rescue"]).left == ()
+    with pytest.raises(NothingReturns, match="nothing of oders"):
+        run(FAILBACK, world, replace(order, topics=("oders",)), ["rescue"])
+    orders.never.records = 0
+    assert run(FAILBACK, world, order, ["rescue"]).left == ()
+
+
+@pytest.mark.parametrize(("frozen", "topics"), [((), ()), (("orders",), ()), (("orders",), ("orders", "bills"))])
+def test_what_windows_copy_is_not_rescued(
+    frozen: tuple[str, ...], topics: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Topics that are frozen by their names can be: no window copies them, though the flow is not frozen."""
+    owners = SimpleNamespace(whole=None, why_frozen=lambda topic: topic in frozen)
+    monkeypatch.setattr(rescue, "owners_now", lambda opened: owners)
+
+    def begins(*_: object, **__: object) -> None:
+        raise Begun
+
+    monkeypatch.setattr(rescue, "check_nothing_returns", begins)
+    opened: Any = SimpleNamespace(flow=FLOW)
+    order = FailbackOrder(reason="why", by="ada", topics=topics)
+    with pytest.raises(FlowNotFrozen, match="--topic bills" if topics else "--yes --flow"):
+        rescue.rescue(opened, order)
+    if frozen:
+        with pytest.raises(Begun):
+            rescue.rescue(opened, replace(order, topics=frozen))
