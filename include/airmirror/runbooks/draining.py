@@ -28,6 +28,7 @@ from airmirror.runbooks.stillness import await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.times import utc
+from airmirror.topics.names import select
 from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
@@ -191,8 +192,8 @@ def _is_leased(opened: Opened) -> bool:
 def _topics(opened: Opened) -> set[str]:
     """The source's topics that the flow replicates, also where it is frozen, but for those that another order has named."""
     planned, owners = plan_topics(opened, frozen_too=True), opened.ledger.owners()
-    known = set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
-    return {topic for topic in known if not owners.is_apart(topic)}
+    known = select(opened.flow, {topic for topic, _ in opened.ledger.state().known})  # the rest is excluded since
+    return {topic for topic in {*planned.topics, *known} if not owners.is_apart(topic)}
 
 
 def _refused(prepared: Prepared) -> list[str]:
