@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.audit import Range, audit, ranges_of
+from airmirror.flows.audit import Audit, Bucket, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text
 from airmirror.flows.backfill import BackfillFailed, backfill, before_the_first, joined
 from airmirror.flows.prepare import Opened, backfill_of, prepare
@@ -95,6 +95,12 @@ def test_it_is_replicated_once_in_order_and_compared(east: Broker, west: Broker,
     assert sum(bucket.source for bucket in found.buckets.values()) == 370
     assert sum(bucket.target for bucket in found.buckets.values()) == 370
     assert history in as_text(found)
+
+
+def test_two_audits_together_have_the_latency_of_both() -> None:
+    one, other = Bucket(2, 2, 2, 100, 60), Bucket(1, 1, 1, 20, 20)
+    found = joined(Audit((), {0: one}), Audit((), {0: other, HOUR: other}))
+    assert [(each.replicated, each.latency_ms) for each in found.buckets.values()] == [(3, 40.0), (1, 20.0)]
 
 
 def test_one_that_died_is_continued_also_with_a_ledger_that_was_lost(

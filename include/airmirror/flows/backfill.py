@@ -95,6 +95,7 @@ def joined(one: Audit, other: Audit) -> Audit:
         into = buckets.setdefault(begins, Bucket())
         into.source += bucket.source
         into.target += bucket.target
+        into.replicated += bucket.replicated
         into.latency_sum += bucket.latency_sum
         into.latency_max = max(into.latency_max, bucket.latency_max)
     return Audit((*one.partitions, *other.partitions), dict(sorted(buckets.items())))
