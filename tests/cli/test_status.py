@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from typer.testing import CliRunner
+
+from airmirror.cli import show
+from airmirror.cli.main import app
+from airmirror.clusters.admin.client import ClusterUnreachable
+from airmirror.errors import AirmirrorError
+from airmirror.flows import status
+from airmirror.flows.reset import NotOfTheFlow
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror_local.ports import free_port
@@ -28,3 +39,28 @@ def test_what_the_ledger_knows_is_shown_while_a_cluster_is_down(tmp_path: Path) 
     (told,) = json.loads(command("status", "--json", flow=False).stdout)
     assert (told["lag"], told["behind"], told["seen_ms"]) == (2, 1, 1_795_000_000_000)
     assert server in told["unreachable"] and told["windows"][0]["copied"] == 374_998
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ClusterUnreachable("b", "b:1", "it burns"), 75), (NotOfTheFlow("b->a", "orders"), 1)]
+)
+def test_a_flow_that_can_not_be_looked_at_hides_no_other(
+    error: AirmirrorError, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(opened: Any) -> Any:
+        if opened.flow.name == "b->a":
+            raise error
+        return SimpleNamespace(flow=opened.flow.name, needs_somebody=False, unreachable="")
+
+    monkeypatch.setattr(status, "flow_status", looked)
+    monkeypatch.setattr(show, "status", lambda item: [f"this is {item.flow}"])
+    flows = ("a->b", "b->a", "c->a")
+    lines = [*(f"{name}.bootstrap.servers = {name}:1" for name in "abc"), *(f"{name}.enabled = true" for name in flows)]
+    config = tmp_path / "mirror.properties"
+    config.write_text("\n".join(["clusters = a, b, c", *lines]))
+    asked = ["status", "--config", str(config), "--ledger", f"sqlite:///{tmp_path}/ledger.db"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.stdout.split("\n")[:2] == ["this is a->b", "this is c->a"] and shown.exit_code == code, shown.output
+    assert str(error) in shown.stderr
+    alone = CliRunner().invoke(app, [*asked, "--flow", "b->a"])
+    assert str(error) in alone.stderr and not alone.stdout

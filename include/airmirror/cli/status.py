@@ -24,6 +24,7 @@ from airmirror.cli.options import (
 from airmirror.cli.tables import line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import ConfigurationError
+from airmirror.errors import AirmirrorError
 
 
 @failures_reported
@@ -43,15 +44,22 @@ def status(
     if checked.problems:
         wrong = ConfigurationError(str(config), checked.problems)
         Console(stderr=True).print(line("error:", wrong), soft_wrap=True)
-    configuration, found = checked.configuration, []
+    configuration, found, failed = checked.configuration, [], list[AirmirrorError]()
     for each in [configuration.flow(flow)] if flow else configuration.enabled:
-        with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
-            found.append(flow_status(opened))
+        try:
+            with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
+                found.append(flow_status(opened))
+        except AirmirrorError as error:
+            if flow or as_json or len(configuration.enabled) == 1:
+                raise
+            failed.append(error)
     if as_json:
         print_json(console, [asdict(item) for item in found])
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
-    if any(item.needs_somebody for item in found):
+    for why in failed:
+        Console(stderr=True).print(line("error:", why), soft_wrap=True)
+    if any(item.needs_somebody for item in found) or not all(why.transient for why in failed):
         raise typer.Exit(NOT_VERIFIED)
-    if any(item.unreachable for item in found):
+    if failed or any(item.unreachable for item in found):
         raise typer.Exit(TRY_AGAIN)
