@@ -24,12 +24,7 @@ Reason = Annotated[str, typer.Option(help="Why, for those who find it later.")]
 @hold_commands.command("add")
 @flow_command
 def hold_add(
-    given: FlowOptions,
-    topic: Topic,
-    reason: Reason,
-    by: By,
-    partition: Partitions = None,
-    yes: Yes = False,
+    given: FlowOptions, topic: Topic, reason: Reason, by: By, partition: Partitions = None, yes: Yes = False
 ) -> None:
     """Hold partitions from the next window on; a window that follows the log stops copying them at once. A dry run
     unless --yes.
@@ -45,12 +40,7 @@ def hold_add(
 @hold_commands.command("release")
 @flow_command
 def hold_release(
-    given: FlowOptions,
-    topic: Topic,
-    reason: Reason,
-    by: By,
-    partition: Partitions = None,
-    yes: Yes = False,
+    given: FlowOptions, topic: Topic, reason: Reason, by: By, partition: Partitions = None, yes: Yes = False
 ) -> None:
     """Let windows take held partitions again. The gate judges its own holds again, and holds them again if they fail. A dry run
     unless --yes.

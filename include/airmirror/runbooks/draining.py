@@ -12,12 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
-from airmirror.clusters.protocol.producers import (
-    ActiveProducer,
-    active_producers,
-    known_transactions,
-    producers_by_id,
-)
+from airmirror.clusters.protocol.producers import ActiveProducer, active_producers, known_transactions, producers_by_id
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
 from airmirror.flows.measure import measure_window

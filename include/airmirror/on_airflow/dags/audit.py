@@ -81,13 +81,7 @@ class CompareRange(Reports, FlowOperator):
         if context["params"][WHAT] == OFFSETS:
             selection = replace(selection, dry_run=True)
         compare_ranges(
-            deployment(),
-            self.flow,
-            selection,
-            places(self.flow, context),
-            run_id,
-            strict=strict,
-            show=self.show,
+            deployment(), self.flow, selection, places(self.flow, context), run_id, strict=strict, show=self.show
         )
 
 

@@ -64,10 +64,7 @@ def shown_outcome(done: FailoverOutcome) -> Document:
             brief=("topic", "partition", "from_offset", "source_end"),
         ),
         Section(
-            "not_proven",
-            unproven,
-            "Committed, not proven",
-            brief=("topic", "partition", "first", "last", "reason"),
+            "not_proven", unproven, "Committed, not proven", brief=("topic", "partition", "first", "last", "reason")
         ),
         Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
         Section("moves", [asdict(each) for each in done.groups], "Positions of groups"),

@@ -224,13 +224,7 @@ def _ours(
     """The source's records from ``start`` on: about the first ``most`` of those that are committed, or of all."""
     end = offsets_with_patience(mirror.source, [key], LATEST, read_committed=read_committed)[key]
     log = read_log(
-        routes=mirror.source,
-        partition=key,
-        start=start,
-        end=end,
-        read_committed=read_committed,
-        most=most,
-        times=times,
+        routes=mirror.source, partition=key, start=start, end=end, read_committed=read_committed, most=most, times=times
     )
     return log.committed[:most]
 
