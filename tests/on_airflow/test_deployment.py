@@ -40,6 +40,12 @@ def test_files_are_looked_for_alongside_the_dags_folder_and_then_in_it(home: Pat
     assert found.ledger == f"sqlite:///{home}/.local/ledger.db"
 
 
+def test_receivers_are_listed_as_everywhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a blank after the comma the second one's token let nobody in."""
+    monkeypatch.setenv("AIRMIRROR_ALERT_RECEIVERS", "alertmanager, grafana")
+    assert deployment().alert_receivers == ("alertmanager", "grafana")
+
+
 @pytest.mark.parametrize(
     "executor",
     [

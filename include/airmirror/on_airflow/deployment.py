@@ -14,6 +14,7 @@ from pathlib import Path
 
 from airflow.sdk.configuration import conf
 
+from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
 from airmirror.quality.suites import default_directory
 
@@ -62,7 +63,7 @@ def deployment() -> Deployment:
         config=path("AIRMIRROR_CONFIG", _first([home / "include" / "mirror.properties" for home in homes])),
         ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{dags.parent / '.local' / 'ledger.db'}",
         expectations=path("AIRMIRROR_EXPECTATIONS", default_directory(*homes)),
-        alert_receivers=tuple((os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts").split(",")),
+        alert_receivers=as_list(os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts"),
         metrics_conn_id=os.environ.get("AIRMIRROR_METRICS_CONNECTION") or "airmirror_metrics",
         report_conn_id=os.environ.get("AIRMIRROR_REPORT_CONNECTION") or "",
     )
