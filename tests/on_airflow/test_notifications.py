@@ -40,6 +40,16 @@ def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1", "replicate.a.b", "r4"]
 
 
+def test_a_ledger_that_is_away_keeps_nobody_from_hearing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run fails then: the one thing that tells of it may not need the ledger."""
+    (tmp_path / "no-directory").touch()
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path}/no-directory/ledger.db")
+    called = made(f'support.notifier.FileNotifier {{"path": "{tmp_path}/told"}}')
+    called["on_success_callback"]({})
+    called["on_failure_callback"]({"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id="r1")})
+    assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1"]
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
 
 KEY = "on.failure.notifier"
 INCIDENT = "incident"  # a gauge of the ledger, by the kind of DAG: 1 while runs fail
@@ -68,12 +71,16 @@ def _notifier(flow: str, value: str) -> Callable[[Context], None]:
 
 
 def _begins(flow: str, kind: str, failed: bool) -> bool:
-    """Note whether runs fail; whether that has just begun."""
+    """Note whether runs fail; whether that has just begun. While the ledger is away each failure begins one: that is why."""
     from airmirror.ledger import Ledger
 
-    with Ledger(deployment().ledger) as ledger:
-        own = ledger.flow(flow)
-        before = bool(own.numbers().get((INCIDENT, kind)))
-        if before is not failed:
-            own.note({}, {(INCIDENT, kind): float(failed)})
+    before = False
+    try:
+        with Ledger(deployment().ledger) as ledger:
+            own = ledger.flow(flow)
+            before = bool(own.numbers().get((INCIDENT, kind)))
+            if before is not failed:
+                own.note({}, {(INCIDENT, kind): float(failed)})
+    except AirmirrorError as error:
+        log.warning("Whether others have failed before is not known: %s", error)
     return failed and not before
