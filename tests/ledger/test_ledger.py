@@ -218,6 +218,7 @@ def test_a_database_that_is_not_there(url: str) -> None:
     with pytest.raises(LedgerUnavailable) as caught:
         Ledger(url)
     assert PASSWORD not in str(caught.value) and caught.value.transient
+    assert "--ledger sqlite:///new.db" in str(caught.value), "docs/disaster-recovery.md: what to do if it was lost"
 
 
 def test_a_window_with_this_ledger_and_its_rebuilding(

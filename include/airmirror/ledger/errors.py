@@ -12,7 +12,10 @@ class LedgerUnavailable(AirmirrorError, transient=True):
     reason: str
 
     def __str__(self) -> str:
-        return f"the ledger at {self.url} can't be used: {self.reason}"
+        return (
+            f"the ledger at {self.url} can't be used: {self.reason}; while it is away, commands of a flow take an empty one, and "
+            "fill it from Kafka: --ledger sqlite:///new.db"
+        )
 
 
 class ValueNotKept(AirmirrorError):
