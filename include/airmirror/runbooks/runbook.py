@@ -11,18 +11,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
+from airmirror.tell import Tell, silent
+
 if TYPE_CHECKING:
     from airmirror.config import Flow
     from airmirror.flows.prepare import Opened
     from airmirror.report.document import Document
 
 Verb = Literal["plan", "run", "undo", "rehearse"]
-Tell = Callable[[str], None]
 OpenFlow = Callable[[str], AbstractContextManager["Opened"]]  # by its name; "": the one that was asked for
-
-
-def silent(text: str) -> None:
-    """Hear what goes on, and tell nobody."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the window (``refused``); configs and ACLs that can't be had hold up nothing (``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
@@ -18,6 +18,7 @@ from airmirror.clusters.admin.description import ClusterDescription, ConfigChang
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.naming import mapping_topic
+from airmirror.tell import Tell, silent
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -25,7 +26,6 @@ from airmirror.topics.remote import REFRESHES, RefusedTopic, Topic, TopicPlan, p
 
 log = logging.getLogger(__name__)
 
-Tell = Callable[[str], None]
 MOST_NAMED = 20  # topics in one message
 
 _BACKFILLED = (
@@ -130,7 +130,7 @@ def look(
     return replace(planned, acls=missing)
 
 
-def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tell = lambda phase: None) -> SyncReport:
+def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tell = silent) -> SyncReport:
     """Do what the plan says, and wait until the topics can be written to; at most ``admin.timeout.ms`` for each kind.
 
     One topic refused holds up no other. Raises what describe() raises.
@@ -187,7 +187,7 @@ def _told(flow: Flow, report: SyncReport) -> SyncReport:
     return report
 
 
-def sync_topics(flow: Flow, tell: Tell = lambda phase: None, planned: TopicPlan | None = None) -> SyncReport:
+def sync_topics(flow: Flow, tell: Tell = silent, planned: TopicPlan | None = None) -> SyncReport:
     """Bring about what the flow's remote topics need: look (unless that was done), then apply.
 
     Raises what describe() raises.

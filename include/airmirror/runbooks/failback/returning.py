@@ -8,7 +8,7 @@ after what the other flow has brought since, by that flow's mappings (windows.co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -25,6 +25,7 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
+from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.remote import TopicPlan
@@ -38,7 +39,6 @@ from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change, Owner, Ownership
 
-Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
 MIXED = "is an aggregate: what applications have written can't be distinguished from the records of other sources"
 
@@ -73,7 +73,7 @@ class ReturnNotDrained(RunbookError, transient=True):
         return f"not all has returned; stop the applications on its target, then do what is left: {again}"
 
 
-def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
     Raises DecisionIncomplete, NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
@@ -157,7 +157,7 @@ def is_over(pair: Pair, names: Collection[str]) -> bool:
 
 
 def end_return(
-    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
+    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = silent
 ) -> list[Ownership]:
     """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
 

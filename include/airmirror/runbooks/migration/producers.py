@@ -6,7 +6,6 @@ After the freeze nothing is replicated any more: whoever writes to the source th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
@@ -20,9 +19,8 @@ from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import reverse_state, written_on_source
 from airmirror.runbooks.moving import forget, moved, unleased
 from airmirror.runbooks.stillness import ends_of
+from airmirror.tell import Tell
 from airmirror.times import utc
-
-Tell = Callable[[str], None]
 
 
 class ConsumersNotCutOver(MoveRefused):

@@ -27,9 +27,8 @@ from airmirror.runbooks.migration.chosen import PURPOSE, Move
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
+from airmirror.tell import Tell
 from airmirror.windows.mirror import caught_up_reverse
-
-Tell = Callable[[str], None]
 
 
 def prepare(

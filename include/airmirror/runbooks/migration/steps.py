@@ -26,9 +26,8 @@ from airmirror.runbooks.migration.reverse import prepare as prepare_back
 from airmirror.runbooks.migration.starting import how_to_start
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
+from airmirror.tell import Tell
 from airmirror.topics.drift import drifts
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
