@@ -234,14 +234,11 @@ def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
 
 def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
     opens = ", with an open transaction" if each.open_from >= 0 else ""
+    called = f" of transactional id {names[each.producer_id]}" if names.get(each.producer_id) else ""
     return (
-        f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
+        f"producer {each.producer_id}{called} (epoch {each.epoch}, last sequence "
         f"{each.last_sequence}, last at {utc(each.last_ms)}{opens})"
     )
-
-
-def _called(name: str | None) -> str:
-    return f" of transactional id {name}" if name else ""
 
 
 def _client(opened: Opened) -> str:

@@ -126,7 +126,9 @@ def look(
     except NoAuthorizer as error:
         return replace(planned, acls_not_synced=str(error))
     except AccessDenied as error:  # whoever may copy records need not be one who may see ACLs
-        return replace(planned, acls_not_synced=str(error), warnings=(*warnings, _acls_denied(error)))
+        way_out = "grant DESCRIBE on the cluster, or set sync.topic.acls.enabled = false"
+        denied = f"ACLs are not copied: {error}; {way_out}"
+        return replace(planned, acls_not_synced=str(error), warnings=(*warnings, denied))
     return replace(planned, acls=missing)
 
 
@@ -234,10 +236,6 @@ def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
         )
         for topic, remote in topics.items()
     ]
-
-
-def _acls_denied(error: AccessDenied) -> str:
-    return f"ACLs are not copied: {error}; grant DESCRIBE on the cluster, or set sync.topic.acls.enabled = false"
 
 
 def _topics(cluster: ClusterDescription, configs: dict[str, dict[str, ConfigValue]]) -> dict[str, Topic]:

@@ -92,7 +92,8 @@ def cut_over_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -
             raise NotDrained(opened.flow.name, tuple(left))
 
     tell("freezing its topics")
-    freeze(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
+    why = f"moved as {order.move}: {order.reason}"
+    freeze(opened, move.names, reason=why, by=order.by, last=drained, empty_too=True, tell=tell)
     check_silence(opened, move)  # what came between the last look and the freeze is never replicated
 
 
@@ -147,7 +148,3 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         f"may be deleted on {flow.source.alias} when no application needs them: topics {', '.join(move.names)}"
         + (f"; groups {', '.join(move.groups)}" if move.groups else ""),
     ]
-
-
-def _why(order: MoveOrder) -> str:
-    return f"moved as {order.move}: {order.reason}"

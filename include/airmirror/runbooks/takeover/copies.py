@@ -115,8 +115,7 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = silent) 
 def _continued(item: Planned, recorded: Recorded | None, found: Found | None) -> Continued:
     copies = found if isinstance(found, TakenOver) else None
     return Continued(
-        topic=item.topic,
-        partition=item.partition,
+        *item.key,
         remote_topic=item.remote_topic,
         recorded=-1 if recorded is None else recorded.offset,
         since=copies.accounts[0].start if copies else -1,
