@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.producers import known_transactions
+from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import is_own_id
 from airmirror.windows.mirror import Journal
@@ -28,7 +29,7 @@ def written_since(journal: Journal, remote: Collection[str] | None = None) -> li
     # Else no window has run, or this user may not know. After the ends were asked for: what was committed by then is known now.
     if not journal.target.refresh_existing([journal.topics.mappings]):
         journal.catch_up()
-    ends = _ends(journal)
+    ends = ends_of_copies(journal.index)
     longer = [key for key in there if now[key] > ends.get(key, 0)]
     own = _own_producers(journal) if longer else frozenset()
     found = []
@@ -70,7 +71,7 @@ def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], o
 
 def _partitions(journal: Journal, remote: Collection[str] | None) -> list[TopicPartition]:
     """Return the remote partitions that are there."""
-    known, topics = set(_ends(journal)), set(remote or ())
+    known, topics = set(ends_of_copies(journal.index)), set(remote or ())
     asked = {key for key in known if remote is None or key.topic in topics}
     missing = journal.target.refresh_existing({key.topic for key in asked} | topics)
     for topic in topics - missing.keys():
@@ -82,10 +83,9 @@ def _partitions(journal: Journal, remote: Collection[str] | None) -> list[TopicP
     ]
 
 
-def _ends(journal: Journal) -> dict[TopicPartition, int]:
+def ends_of_copies(ledger: FlowLedger) -> dict[TopicPartition, int]:
     """Return where each remote partition ends, as the flow has written it."""
-    lasts = journal.index.last_mappings().values()
-    return {TopicPartition(last.remote_topic, last.partition): last.target_end for last in lasts}
+    return {last.remote: last.target_end for last in ledger.last_mappings().values()}
 
 
 def _own_producers(journal: Journal) -> frozenset[int]:
