@@ -120,7 +120,7 @@ def _create_topics(
     refused = [str(each) for each in (*planned.refused, *elsewhere.refused) if each.topic in topics]
     refused += _not_ours(beside, remote)
     if not refused:
-        report = apply(flow, only, tell=tell)
+        report = apply(flow, only, tell)
         refused = [str(error) for error in report.errors]
     if refused:
         raise BackfillFailed(flow.name, suffix, tuple(refused))

@@ -19,7 +19,7 @@ from airmirror.slot.errors import end_return
 from airmirror.tell import Tell, silent
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
-from airmirror.topics.sync import sync_topics
+from airmirror.topics.sync import apply
 from airmirror.windows.errors import frozen_topic
 from airmirror.windows.fence import GrantedLease, fence, leased
 from airmirror.windows.losses import losses
@@ -98,7 +98,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
         if order.recreate:
             tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them again")
             delete_topics(connect(opened.flow.target), list(topics.values()))
-            sync_topics(opened.flow, tell, plan_topics(opened))
+            apply(opened.flow, plan_topics(opened), tell)
 
         def done(resets: list[Reset]) -> list[Reset]:
             if resets:
@@ -256,7 +256,7 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
     """The flow with other remote topics, which are created. Raises ResetNotPossible."""
     flow = opened.flow
     opened = replace(opened, flow=replace(flow, remote_topics={**flow.remote_topics, **topics}))
-    report = sync_topics(opened.flow, tell, plan_topics(opened))
+    report = apply(opened.flow, plan_topics(opened), tell)
     for topic, remote in topics.items():
         if report.topics.get(topic) != remote:
             reason = next((each for each in report.refused if repr(remote) in each), f"{remote!r} can't be created")

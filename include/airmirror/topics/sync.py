@@ -71,8 +71,6 @@ class SyncReport:
 
 def look(
     flow: Flow,
-    source: Admin | None = None,
-    target: Admin | None = None,
     timeout: float = TIMEOUT,
     others: Collection[Flow] = (),
     ours: Collection[str] = (),
@@ -87,7 +85,7 @@ def look(
     ``frozen``: why each topic that is frozen is so, of "" why all others are; empty: it is not frozen.
     Raises what describe() raises.
     """
-    source, target = source or connect(flow.source), target or connect(flow.target)
+    source, target = connect(flow.source), connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
     refreshes = flow.settings.refresh_topics_enabled or not ours
@@ -132,7 +130,7 @@ def look(
     return replace(planned, acls=missing)
 
 
-def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tell = silent) -> SyncReport:
+def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
     """Do what the plan says, and wait until the topics can be written to; at most ``admin.timeout.ms`` for each kind.
 
     One topic refused holds up no other. Raises what describe() raises.
@@ -140,7 +138,7 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
     if not (planned.create or planned.grow or planned.configs or planned.acls):
         refused = tuple(map(str, planned.refused))
         return _told(flow, SyncReport(planned.topics, refused=refused, notes=planned.notes, warnings=planned.warnings))
-    target = target or connect(flow.target)
+    target = connect(flow.target)
     timeout = flow.settings.admin_timeout_ms / 1000
     tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
     created = create_topics(target, _with_known_configs(flow, planned, target), timeout)
@@ -187,14 +185,6 @@ def _told(flow: Flow, report: SyncReport) -> SyncReport:
     for line in report.warnings:
         log.warning("%s: %s", flow.name, line)
     return report
-
-
-def sync_topics(flow: Flow, tell: Tell = silent, planned: TopicPlan | None = None) -> SyncReport:
-    """Bring about what the flow's remote topics need: look (unless that was done), then apply.
-
-    Raises what describe() raises.
-    """
-    return apply(flow, planned or look(flow), tell=tell)
 
 
 def _in_the_way(

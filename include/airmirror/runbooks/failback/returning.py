@@ -29,7 +29,7 @@ from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.remote import TopicPlan
-from airmirror.topics.sync import sync_topics
+from airmirror.topics.sync import apply
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import unfreeze_command
@@ -272,6 +272,6 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
     ensure_internal_topics(reverse.flow)
     if introduce(reverse.flow, around):
         guard(reverse)
-    report = sync_topics(reverse.flow, tell, planned)
+    report = apply(reverse.flow, planned, tell)
     if report.errors:
         raise ReturnRefused(reverse.flow.reverse_name, tuple(map(str, report.errors)))
