@@ -80,7 +80,7 @@ def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -
     given = rows({}, change)
     judgement = asked(given)
     assert list(judgement.failed) == [("orders", 2)]
-    assert not judgement.passed and not judgement.warnings
+    assert judgement.failed and not judgement.warnings
 
 
 def test_good_rows_pass_and_nothing_is_not_judged() -> None:
