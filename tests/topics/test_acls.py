@@ -18,7 +18,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
 from airmirror.clusters.admin.client import AccessDenied, Admin, connect
-from airmirror.runbooks.migration.plan import migration_plan
+from airmirror.runbooks.migration.plan import DAY_MS, migration_plan
 from airmirror.topics.acls import missing_acls, remote_acls
 from airmirror.topics.drift import drifts
 from airmirror.topics.sync import apply, look
@@ -127,7 +127,8 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
     assert mirrored.assert_equal() == 50
     await_acls(target, [*expected, by_hand])
     assert topic_acls(target) == {*expected, by_hand}
-    (rule,) = [rule for rule in migration_plan(mirrored.opened).rules if rule.what.startswith("clients may do")]
+    plan = migration_plan(mirrored.opened, 7 * DAY_MS)
+    (rule,) = [rule for rule in plan.rules if rule.what.startswith("clients may do")]
     assert rule.level == "warn" and rule.evidence.startswith("4 ACLs lacking on west: "), rule
     for lacking in (
         f"WRITE on TOPIC {remote} to User:bob",

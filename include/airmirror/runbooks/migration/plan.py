@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -21,12 +21,12 @@ from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
 from airmirror.runbooks.migration.moving import Moving, move_groups, writers
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import SlotPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 
 DAY_MS = 24 * 3_600_000
-TAKES_MS = 7 * DAY_MS  # unless told: how long a migration lasts, with the time in which it may be undone
 LAST_WINDOWS = 20
 LEADER_SECONDS = 3.0
 
@@ -55,9 +55,7 @@ class MigrationPlan:
         return all(rule.level == "ok" for rule in self.rules)
 
 
-def migration_plan(
-    opened: Opened, takes_ms: int = TAKES_MS, tell: Callable[[str], None] = lambda phase: None
-) -> MigrationPlan:
+def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> MigrationPlan:
     """Look at both clusters. Raises what guards the clusters, what they raise, and InvalidPattern."""
     began, made_ms = time.monotonic(), int(time.time() * 1000)
     opened = caught_up(opened)
