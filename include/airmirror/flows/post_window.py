@@ -93,9 +93,7 @@ class PostWindowTask:
     error: AirmirrorError | None = None
 
 
-def do_task(
-    opened: Opened, name: str, window: str, tell: Tell = silent, under: HeldLease | None = None
-) -> str:
+def do_task(opened: Opened, name: str, window: str, tell: Tell = silent, under: HeldLease | None = None) -> str:
     """Do one post-window task under a lease of the name ``window``, if it is time to; what was done. Mapping records that are no
     longer needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own lease, without
     pruning, and now. Raises an AirmirrorError.
@@ -122,9 +120,7 @@ def enabled_tasks(flow: Flow) -> tuple[str, ...]:
     return (OFFSET_SYNCS, *intervals(flow))
 
 
-def do_tasks(
-    opened: Opened, names: Collection[str], window: str, tell: Tell = silent
-) -> list[PostWindowTask]:
+def do_tasks(opened: Opened, names: Collection[str], window: str, tell: Tell = silent) -> list[PostWindowTask]:
     """Do the post-window tasks that are enabled and among ``names``. One that fails stops no other, as in a run."""
     done = []
     for name in (each for each in enabled_tasks(opened.flow) if each in names):

@@ -108,9 +108,7 @@ def drain(opened: Opened, tell: Tell = silent) -> None:
     raise NotDrained(opened.flow.name, tuple(undrained(opened)))
 
 
-def prove_past(
-    opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = silent
-) -> None:
+def prove_past(opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = silent) -> None:
     """Return when all before these source offsets is verified: by the window that is at work, by windows of this process where
     none is. No window is ended. Raises NotDrained after ``seconds``, or a cluster's error.
     """

@@ -115,9 +115,7 @@ def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescu
     ]
 
 
-def rescue(
-    opened: Opened, order: FailbackOrder, tell: Tell = silent
-) -> tuple[list[PartitionToRescue], FailbackPlan]:
+def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[list[PartitionToRescue], FailbackPlan]:
     """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
     Raises DecisionIncomplete, FlowNotFrozen, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,

@@ -156,9 +156,7 @@ def is_over(pair: Pair, names: Collection[str]) -> bool:
     return bool(names) and set(names) <= returned.keys() and not undrained(pair.reverse, names)
 
 
-def end_return(
-    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = silent
-) -> list[Ownership]:
+def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = silent) -> list[Ownership]:
     """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
 
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
