@@ -99,7 +99,8 @@ def examine(
         newest = max((mapping.max_timestamp for mapping in copied), default=-1)
         findings.append(
             GateRow(
-                *key,
+                topic=key.topic,
+                partition=key.partition,
                 remote_topic=last.remote_topic,
                 source_topic_id=last.source_topic_id,
                 source_start=mappings[0].source_start if start is None else start,
