@@ -20,7 +20,7 @@ from airmirror.partitions import PartitionFacts
 from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
-from airmirror.windows.fence import leased
+from airmirror.windows.fence import GrantedLease, leased
 from airmirror.windows.judging import ENGINE_ALONE
 from airmirror.windows.mirror import Journal
 from airmirror.wire.mappings import MappingRecord, Verified
@@ -45,9 +45,7 @@ def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
         leased(journal, window, slots=0, frozen_too=True) as granted,
     ):
         marks, left = judged(journal, journal.catch_up(), window)
-        if marks:
-            granted.check()
-            granted.appender.append([(mark.encode_key(), mark.encode_value()) for mark in marks])
+        _write(granted, [(mark.encode_key(), mark.encode_value()) for mark in marks])
         journal.catch_up()
     return left
 
@@ -119,3 +117,9 @@ def _compacted(journal: Journal, records: Sequence[MappingRecord]) -> dict[str, 
         topic: may_lack(journal.flow, topic) or "compact" in configs.get(name, {}).get("cleanup.policy", "")
         for topic, name in remote.items()
     }
+
+
+def _write(granted: GrantedLease, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    if records:
+        granted.check()
+        granted.appender.append(list(records))
