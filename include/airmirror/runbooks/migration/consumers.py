@@ -7,7 +7,7 @@ partitions. No lease is taken, so windows continue meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.admin.client import connect
@@ -38,7 +38,6 @@ from airmirror.runbooks.moving import (
     remember,
     unleased,
 )
-from airmirror.tell import Tell
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import GroupMove
 
@@ -46,6 +45,7 @@ LOOK_SECONDS = 0.5
 
 Place = tuple[str, str, int]  # a group in a partition of a remote topic
 _Offsets = dict[str, dict[TopicPartition, Committed]]
+Tell = Callable[[str], None]
 
 
 class GroupsHaveMembers(RunbookError, transient=True):
