@@ -148,14 +148,13 @@ def unfreeze(
 
 
 def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfreezes: bool = True) -> None:
-    """Raise StillReturning where ``topics`` (none: any but what another order has named) return by the reverse flow.
+    """Raise StillReturning where ``topics`` (none: any) return by the reverse flow.
 
     ``unfreezes``: of whoever unfreezes the flow; ReturnNotFinished where some have returned that it has no account of, as far as
     the source can be reached.
     """
     flow = opened.flow
-    if found := sorted(owners_now(opened).returning_by(topics).values()):
-        raise StillReturning(flow.name, tuple(found))
+    check_none_returns(opened, topics)
     if not unfreezes:
         return
     try:
@@ -164,6 +163,12 @@ def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfre
                 check_none_uncounted(flow, opened.ledger, reverse, source, topics)
     except (BrokerUnreachable, LastStableOffsetStuck):
         check_none_uncounted(flow, opened.ledger, reverse_ledger(flow, opened.ledger), None, topics)
+
+
+def check_none_returns(opened: Opened, topics: Collection[str] = ()) -> None:
+    """Raise StillReturning where ``topics`` return, none: where the flow does, but for what another order has named."""
+    if found := sorted(owners_now(opened).returning_by(topics).values()):
+        raise StillReturning(opened.flow.name, tuple(found))
 
 
 def to_unfreeze(opened: Opened, topics: Collection[str]) -> list[str]:

@@ -95,10 +95,7 @@ def _check_groups(work: StepWork) -> Iterator[str]:
 def how_to_start(flow: Flow, move: Move, who: Literal["consumers", "producers"]) -> list[str]:
     """Return what to tell people, a line each: who starts where, and each property that changes; no secrets."""
     target = flow.target
-    lines = [
-        f"start your {who} on {target.alias}:",
-        f"  bootstrap.servers = {','.join(target.bootstrap_servers)}",
-    ]
+    lines = [f"start your {who} on {target.alias}:", f"  bootstrap.servers = {','.join(target.bootstrap_servers)}"]
     settings = target.client(who.removesuffix("s"))
     lines += [f"  {key} = {settings[key]}" for key in SHOWN if settings.get(key)]
     if who == "consumers":
