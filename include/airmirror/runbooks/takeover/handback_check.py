@@ -180,12 +180,9 @@ def _unfit(mirror: Mirror, last: MappingRecord, is_gone: bool) -> FirstRecords |
         reason = "the source topic was created again"
     elif mirror.target.topic_ids[last.remote_topic] != last.target_topic_id:
         reason = "the remote topic was created again"
-    key = last.key
-    return (
-        FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
-        if reason
-        else None
-    )
+    if not reason:
+        return None
+    return FirstRecords(last.key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
 
 
 def _compared(
