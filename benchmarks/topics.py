@@ -20,7 +20,7 @@ from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow, parse
 from airmirror.local import LOCAL
-from airmirror.topics.sync import look, sync_topics
+from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
 from benchmarks import sections
 from benchmarks.report import Grid
@@ -89,7 +89,7 @@ def measure(flow: Flow, topics: int, partitions: int) -> Grid:
 
     def timed(what: str, most: float | None, changes: int) -> None:
         begun = time.monotonic()
-        report = sync_topics(flow)
+        report = apply(flow, look(flow))
         seconds = time.monotonic() - begun
         if len(report.changes) != changes or report.refused or len(report.topics) != topics:
             raise RuntimeError(f"{what}: {len(report.changes)} changes instead of {changes}; {report.refused[:3]}")

@@ -13,7 +13,7 @@ from airmirror.clusters.admin.alteration import alter_configs
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.description import ConfigChange
 from airmirror.config import load
-from airmirror.topics.sync import sync_topics
+from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import Broker
 from support.topics import create_topic
 
@@ -38,7 +38,7 @@ def test_drift_and_plan(east: Broker, west: Broker, tmp_path: Path) -> None:
     assert [(row["what"], row["outcome"]) for row in before["drift"]] == [("topic", "created with 2 partitions")]
     assert "no authorizer" in before["acls_not_synced"]
     flow = load(file).flow("east->west")
-    sync_topics(flow)
+    apply(flow, look(flow))
     assert json.loads(topics("--plan", "--json"))["drift"] == []
     assert "nothing to do, 1 topics" in topics("--plan")
     remote = f"east.{topic}"

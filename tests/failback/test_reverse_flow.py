@@ -11,6 +11,7 @@ from airmirror.flows.freezing import freeze, owners_now, unfreeze
 from airmirror.runbooks.failback.pair import NoReverseFlow
 from airmirror.runbooks.failback.returning import ReturnRefused
 from airmirror.runbooks.migration import steps
+from airmirror.runbooks.migration.order import MoveStep
 from airmirror.runbooks.migration.producers import WrittenSinceFrozen, unfinished
 from airmirror.runbooks.migration.reverse import is_returning, reverse_state
 from airmirror.runbooks.migration.undo import undo_move, undo_plan
@@ -22,7 +23,7 @@ from support.returns import FORWARD, Both, forward_and_reverse, write
 from support.sides import Sides
 from support.topics import create_topic, produce
 
-TO_CUT_OVER: tuple[steps.Step, ...] = ("mirror", "check_groups", "cut_over_consumers", "reverse")
+TO_CUT_OVER: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consumers", "reverse")
 
 
 def both_ways(sides: Sides, directory: Path, policy: str = "identity", **settings: str) -> Both:
@@ -36,7 +37,7 @@ def both_ways(sides: Sides, directory: Path, policy: str = "identity", **setting
     return both
 
 
-def take(both: Both, *which: steps.Step) -> list[str]:
+def take(both: Both, *which: MoveStep) -> list[str]:
     return takes(both.forward, *which, reverse=both.reverse)
 
 
@@ -112,7 +113,7 @@ def test_killed_after_the_freeze_it_begins_at_the_same_record(sides: Sides, tmp_
 
 
 @pytest.mark.parametrize("last", [pytest.param("reverse", marks=pytest.mark.long), "cut_over_producers"])
-def test_it_is_taken_back_while_nothing_was_written_there(sides: Sides, tmp_path: Path, last: steps.Step) -> None:
+def test_it_is_taken_back_while_nothing_was_written_there(sides: Sides, tmp_path: Path, last: MoveStep) -> None:
     both = both_ways(sides, tmp_path)
     take(both, *TO_CUT_OVER)
     if last == "cut_over_producers":

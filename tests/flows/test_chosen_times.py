@@ -53,8 +53,8 @@ def test_lags_of_groups_fit_every_database(first: int, last: int) -> None:
     """Of mappings that others have written, too."""
     mapping: Any = SimpleNamespace(source_start=0, source_end=10, read_ms=1, min_timestamp=first, max_timestamp=last)
     found: Any = SimpleNamespace(
-        group="g", topic="orders", partition=0, committed=SimpleNamespace(offset=0), kind="consumer", found=None,
-        source=SimpleNamespace(start=0, end=10),
+        group="g", topic="orders", partition=0, key=("orders", 0), committed=SimpleNamespace(offset=0), kind="consumer",
+        found=None, source=SimpleNamespace(start=0, end=10),
     )  # fmt: skip
     (row,) = lags_of("east", [found], {("orders", 0): [mapping]}, int(time.time() * 1000))
     assert row.lag_ms is None or 0 <= row.lag_ms < 2**63

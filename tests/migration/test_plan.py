@@ -30,7 +30,7 @@ from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.migration import inventory as taking
 from airmirror.runbooks.migration.inventory import take
-from airmirror.runbooks.migration.plan import MigrationPlan, migration_plan
+from airmirror.runbooks.migration.plan import DAY_MS, MigrationPlan, migration_plan
 from airmirror.runbooks.migration.shown import shown_plan
 from airmirror.topics.names import policy_of
 from airmirror_local.brokers import Broker
@@ -102,7 +102,7 @@ def test_a_shop(
         writer.flush()
         seen = Seen()
         east_proxy.on_request = west_proxy.on_request = seen
-        plan = migration_plan(flow.opened)
+        plan = migration_plan(flow.opened, 7 * DAY_MS)
     seen.assert_asking("the plan")
     assert seen.keys.keys() >= {9, 16, 29, 35, 48, 50, 61, 65, 66}, "and everything was asked"
     assert not plan.source.unknown and not plan.target.unknown
@@ -121,7 +121,7 @@ def test_a_shop(
     assert a_user in said(plan, "every user with SCRAM can log in there")
     # Told apart, the two topics of one transaction stop it.
     split = replace(flow.flow, moves=(MoveGroup("first", (orders,)), MoveGroup("second", (payments, stock))))
-    again = migration_plan(replace(flow.opened, flow=split))
+    again = migration_plan(replace(flow.opened, flow=split), 7 * DAY_MS)
     assert levels(again)["transactions stay within a move group"] == "stop"
     assert "topics of first, second" in said(again, "transactions stay within a move group")
     assert [each.name for each in again.moves if each.configured] == ["first", "second"]
@@ -156,7 +156,7 @@ def inventory(plan: MigrationPlan, prefix: str, user: str) -> None:
 def written(flow: Mirror) -> MigrationPlan:
     produce(flow.source, flow.topic, [Record(b"%d" % n) for n in range(10)], partition=0)
     flow.run()
-    return migration_plan(flow.opened)
+    return migration_plan(flow.opened, 7 * DAY_MS)
 
 
 def test_records_of_others_on_the_target_stop(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_records_of_others_on_the_target_stop(east: Broker, west: Broker, tmp_pa
     flow = mirror(east, west, tmp_path)
     assert levels(written(flow))["only the flow writes on the target"] == "ok"
     produce(west, flow.remote_topic, [Record(b"foreign")], partition=0)
-    plan = migration_plan(flow.opened)
+    plan = migration_plan(flow.opened, 7 * DAY_MS)
     assert levels(plan)["only the flow writes on the target"] == "stop"
     assert flow.remote_topic in said(plan, "only the flow writes on the target")
 
@@ -174,7 +174,7 @@ def test_the_page_escapes_what_others_wrote(
 ) -> None:
     flow, group = mirror(east, west, tmp_path), topic("<img src=x onerror=alert(1)>")
     commit(east, group, {(flow.topic, 0): 0})
-    plan = migration_plan(flow.opened)
+    plan = migration_plan(flow.opened, 7 * DAY_MS)
     told = shown_plan(plan).as_dict() | {"signer": None}
     text = page(told)
     assert "<img" not in text and "<script" not in text and "&lt;img" in text and "http" not in text

@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.groups import Committed, commit_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.prepare import prepare
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks.migration.plan import migration_plan
+from airmirror.runbooks.migration.plan import DAY_MS, migration_plan
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.flows import mirror
 from support.topics import Record, admin, create_topic, produce
@@ -54,7 +54,7 @@ def test_two_thousand_topics_and_a_thousand_groups(clusters: tuple[Broker, Broke
     with Routes(flow.flow.source, "test") as routes:
         assert commit_offsets(routes, positions) == {}
     began, worked = time.monotonic(), time.process_time()
-    plan = migration_plan(flow.opened)
+    plan = migration_plan(flow.opened, 7 * DAY_MS)
     took, works = time.monotonic() - began, time.process_time() - worked
     print(f"{len(plan.names)} topics, {len(plan.source.groups)} groups: {took:.1f} s, {works:.1f} s of processor time")
     assert len(plan.names) == TOPICS + 1 and len(plan.source.groups) == GROUPS and len(plan.moves) == GROUPS + 1

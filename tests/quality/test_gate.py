@@ -80,18 +80,18 @@ def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -
     given = rows({}, change)
     judgement = asked(given)
     assert list(judgement.failed) == [("orders", 2)]
-    assert not judgement.passed and not judgement.warnings
+    assert judgement.failed and not judgement.warnings
 
 
 def test_good_rows_pass_and_nothing_is_not_judged() -> None:
-    assert asked(rows({}, {})).passed
+    assert not asked(rows({}, {})).failed
     assert asked([]) == Judgement({}, (), frozenset())
 
 
 def test_lag_warns_and_is_told() -> None:
     given = rows({"lag_records": 101, "lag_seconds": 5.0}, {"lag_records": 5, "lag_seconds": 61.0})
     judgement = asked(given, lag_records=100, lag_seconds=60.0)
-    assert judgement.passed and judgement.lagging == {("orders", 1), ("orders", 2)}
+    assert not judgement.failed and judgement.lagging == {("orders", 1), ("orders", 2)}
     assert len(judgement.warnings) == 2
     assert asked(given).warnings == ()
     assert asked(rows({"lag_records": 100, "lag_seconds": 60.0}), lag_records=100, lag_seconds=60.0).warnings == ()
@@ -107,7 +107,7 @@ def test_what_nobody_has_measured_passes_and_is_told() -> None:
 
 def test_declared_losses_pass_and_warn() -> None:
     judgement = asked(rows({"lost": 2, "copied": 8, "target_records": 8}))
-    assert judgement.passed
+    assert not judgement.failed
     assert len(judgement.warnings) == 1 and "lost" in judgement.warnings[0]
 
 
@@ -119,9 +119,9 @@ def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
     # An expectation about the whole fails everything that it was asked for.
     assert set(asked([*rows({}), other], suites).failed) == {("orders", 0), ("orders", 1)}
     suites = written(tmp_path, f"name: mine\ntopics: ['ord', 'rders']\nexpectations: {expectation}\n")
-    assert asked(rows(), suites).passed, "a pattern is for whole names"
+    assert not asked(rows(), suites).failed, "a pattern is for whole names"
     suites = written(tmp_path, f"name: mine\nflows: ['west->*']\nexpectations: {expectation}\n")
-    assert asked(rows(), suites).passed
+    assert not asked(rows(), suites).failed
 
 
 def test_each_partition_is_told_what_was_found_in_it(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_warning_of_a_users_suite_does_not_fail(tmp_path: Path) -> None:
         "{type: expect_column_values_to_be_in_set, kwargs: {column: bytes, value_set: [1]}, severity: warning}"
     )
     judgement = asked(rows(), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
-    assert judgement.passed and "suite mine" in judgement.warnings[0]
+    assert not judgement.failed and "suite mine" in judgement.warnings[0]
 
 
 def test_what_cannot_be_evaluated_fails(tmp_path: Path) -> None:

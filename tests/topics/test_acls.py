@@ -18,10 +18,10 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
 from airmirror.clusters.admin.client import AccessDenied, Admin, connect
-from airmirror.runbooks.migration.plan import migration_plan
+from airmirror.runbooks.migration.plan import DAY_MS, migration_plan
 from airmirror.topics.acls import missing_acls, remote_acls
 from airmirror.topics.drift import drifts
-from airmirror.topics.sync import look, sync_topics
+from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.flows import mirror
 from support.topics import Record, produce
@@ -127,7 +127,8 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
     assert mirrored.assert_equal() == 50
     await_acls(target, [*expected, by_hand])
     assert topic_acls(target) == {*expected, by_hand}
-    (rule,) = [rule for rule in migration_plan(mirrored.opened).rules if rule.what.startswith("clients may do")]
+    plan = migration_plan(mirrored.opened, 7 * DAY_MS)
+    (rule,) = [rule for rule in plan.rules if rule.what.startswith("clients may do")]
     assert rule.level == "warn" and rule.evidence.startswith("4 ACLs lacking on west: "), rule
     for lacking in (
         f"WRITE on TOPIC {remote} to User:bob",
@@ -136,7 +137,7 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
         "TOPIC * ",
     ):
         assert lacking in rule.evidence
-    again = sync_topics(flow)
+    again = apply(flow, look(flow))
     assert (again.acls, again.changes) == ((), ())
 
     # one more on the source is one more on the target; what the source takes back stays on the target
@@ -147,7 +148,7 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
     more = _acl(topic, "User:new", "READ")
     create_acls(source, [more])
     await_acls(source, [more])
-    assert sync_topics(flow).changes == (f"created ACL: ALLOW READ on {remote} to User:new from host *",)
+    assert apply(flow, look(flow)).changes == (f"created ACL: ALLOW READ on {remote} to User:new from host *",)
     await_acls(target, [_acl(remote, "User:new", "READ"), *expected])
 
 
@@ -156,7 +157,7 @@ def test_not_copied_when_switched_off(guarded_brokers: tuple[Broker, Broker], tm
     source = connect(mirrored.flow.source)
     create_acls(source, [acl := _acl(mirrored.topic, "User:ann", "READ")])
     await_acls(source, [acl])
-    assert sync_topics(mirrored.flow).acls == ()
+    assert apply(mirrored.flow, look(mirrored.flow)).acls == ()
     assert look(mirrored.flow).acls == ()
 
 
@@ -169,7 +170,7 @@ def test_a_target_without_an_authorizer_says_so_and_holds_up_nothing(
     await_acls(source, [acl])
     planned = look(mirrored.flow)
     assert planned.acls == () and planned.acls_not_synced == "cluster 'west' has no authorizer, so it has no ACLs"
-    done = sync_topics(mirrored.flow)
+    done = apply(mirrored.flow, look(mirrored.flow))
     assert done.topics == {mirrored.topic: mirrored.remote_topic} and done.warnings == ()
     with pytest.raises(NoAuthorizer):
         topic_acls(connect(mirrored.flow.target))
@@ -184,7 +185,7 @@ def test_who_may_not_see_acls_copies_records_all_the_same(
         raise AccessDenied(admin.cluster.alias, "there:1", "Cluster authorization failed.")
 
     monkeypatch.setattr("airmirror.topics.sync.topic_acls", denied)
-    done = sync_topics(mirrored.flow)
+    done = apply(mirrored.flow, look(mirrored.flow))
     assert done.topics == {mirrored.topic: mirrored.remote_topic}
     (warning,) = done.warnings
     assert mirrored.flow.source.alias in warning and "sync.topic.acls.enabled = false" in warning

@@ -12,7 +12,7 @@ from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue, NewTopic
 from airmirror.config import Flow, parse
 from airmirror.topics.configs import LONGEST, config_differences
-from airmirror.topics.sync import look, sync_topics
+from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import Broker
 
 CLUSTERS = "clusters = east, west\neast.bootstrap.servers=a:1\nwest.bootstrap.servers=b:1\neast->west.enabled=true\n"
@@ -113,11 +113,11 @@ def test_configs_follow_the_source_and_each_change_is_reported(mirror: Flow) -> 
     source, target = connect(mirror.source), connect(mirror.target)
     topic, remote = mirror.topics[0], f"east.{mirror.topics[0]}"
     create_topics(source, [NewTopic(topic, 1, 1, {"retention.ms": "1000000"})])
-    sync_topics(mirror)
-    assert sync_topics(mirror).changes == ()  # what was created needs nothing
+    apply(mirror, look(mirror))
+    assert apply(mirror, look(mirror)).changes == ()  # what was created needs nothing
     alter_configs(source, change(topic, retention_ms="2000000", cleanup_policy="compact", min_insync_replicas="1"))
     alter_configs(target, change(remote, segment_ms="5000000", min_insync_replicas="1"))
-    done = sync_topics(mirror)
+    done = apply(mirror, look(mirror))
     assert set(done.configs) == {
         ConfigChange(remote, "cleanup.policy", "delete", "compact"),
         ConfigChange(remote, "retention.ms", "1000000", "2000000"),
@@ -128,7 +128,7 @@ def test_configs_follow_the_source_and_each_change_is_reported(mirror: Flow) -> 
     assert (there["retention.ms"].value, there["cleanup.policy"].value) == ("2000000", "compact")
     assert not there["segment.ms"].is_own and there["min.insync.replicas"].is_own  # the excluded edit lasts
     assert there["message.timestamp.after.max.ms"].value == LONGEST
-    assert sync_topics(mirror).changes == ()
+    assert apply(mirror, look(mirror)).changes == ()
 
 
 def test_configs_that_the_target_refuses_hold_up_nothing(mirror: Flow) -> None:

@@ -10,7 +10,7 @@ from airmirror.clusters.admin.client import ClusterUnreachable, connect, describ
 from airmirror.clusters.admin.creation import TopicCreationRefused, create_partitions, create_topics
 from airmirror.clusters.admin.description import NewPartitions, NewTopic
 from airmirror.config import Cluster, Flow, parse
-from airmirror.topics.sync import look, sync_topics
+from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import Broker
 
 
@@ -40,7 +40,7 @@ def prefix() -> str:
 def test_remote_topics_follow_the_source(east: Broker, west: Broker, prefix: str) -> None:
     mirror, source = (flow(east, west, prefix), connect(Cluster("east", (east.bootstrap,), {})))
     create_topics(source, [NewTopic(f"{prefix}a", 3, 1, {"cleanup.policy": "compact", "max.message.bytes": "2000000"})])
-    done = sync_topics(mirror)
+    done = apply(mirror, look(mirror))
     assert done.topics == {f"{prefix}a": f"east.{prefix}a"} and not done.refused
     assert done.changes == (f"created east.{prefix}a with 3 partitions",)
     configs = topic_configs(mirror.target, [f"east.{prefix}a"])[f"east.{prefix}a"]
@@ -54,7 +54,7 @@ def test_remote_topics_follow_the_source(east: Broker, west: Broker, prefix: str
     }
     create_partitions(source, [NewPartitions(f"{prefix}a", 3, 5)])
     create_topics(source, [NewTopic(f"{prefix}b", 1, 1)])
-    done = sync_topics(mirror)
+    done = apply(mirror, look(mirror))
     assert [more.name for more in done.grown] == [f"east.{prefix}a"]
     topics = describe(mirror.target).topics
     assert (topics[f"east.{prefix}a"], topics[f"east.{prefix}b"]) == (5, 1)
@@ -76,7 +76,7 @@ def test_a_target_that_stamps_records_itself_is_refused(east: Broker, west: Brok
 def test_a_topic_that_the_target_refuses_is_left_out(east: Broker, west: Broker, prefix: str) -> None:
     mirror = flow(east, west, prefix, "replication.factor = 2")
     create_topics(connect(mirror.source), [NewTopic(f"{prefix}a", 1, 1)])
-    done = sync_topics(mirror)
+    done = apply(mirror, look(mirror))
     (refused,) = done.errors
     assert done.topics == {} and done.refused == (str(refused),)
     assert isinstance(refused, TopicCreationRefused)

@@ -42,7 +42,7 @@ from airmirror.config import (
     resolve,
     translated,
 )
-from airmirror.config.explain import line_of
+from airmirror.config.explain import problem_of
 from airmirror.config.tuning import advised
 from airmirror.errors import AirmirrorError
 
@@ -150,8 +150,7 @@ def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], li
         try:
             kind = kind_of(conn_id)
         except AirmirrorError as error:
-            at, key = line_of(configuration, flow.name, _SPARK)
-            problems.append(Problem(at, key, str(error)))
+            problems.append(problem_of(configuration, flow.name, _SPARK, error))
         else:
             kinds[conn_id] = "Spark Connect" if kind == CONNECT else f"spark-submit, type {kind}"
     return kinds, problems
@@ -166,8 +165,7 @@ def _notifiers(configuration: Configuration) -> Iterator[Problem]:
             try:
                 callbacks(flow, "replicate")
             except AirmirrorError as error:
-                at, key = line_of(configuration, flow.name, _NOTIFIER)
-                yield Problem(at, key, str(error))
+                yield problem_of(configuration, flow.name, _NOTIFIER, error)
 
 
 def _expectations(given: Path | None) -> Iterator[Problem]:

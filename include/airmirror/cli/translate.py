@@ -12,6 +12,7 @@ from airmirror.cli.groups import READ_COMMITTED
 from airmirror.cli.options import console
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.flows.prepare import Opened
+from airmirror.rows import row_of
 
 
 @flow_command
@@ -50,24 +51,14 @@ def _show_group(opened: Opened, group: str, at: str | None, topic: str | None, a
     from airmirror.offsets.translation import Translated
 
     found = translate_at(opened, group, at, topic)
-    rows: list[dict[str, Any]] = [
-        {
-            "topic": item.topic,
-            "partition": item.partition,
-            "position": item.committed.offset,
-            "remote_topic": item.remote_topic,
-            "translation": None,
-            "exact": None,
-            "again": 0,
-            "reason": str(item.found),
-        }
-        | (
-            {"translation": item.found.translation, "exact": item.found.exact, "again": item.found.again, "reason": ""}
-            if isinstance(item.found, Translated)
-            else {}
-        )
-        for item in found
-    ]
+    rows: list[dict[str, Any]] = []
+    for item in found:
+        row = row_of(item, "topic partition position=committed.offset remote_topic")
+        if isinstance(item.found, Translated):
+            row |= row_of(item.found, "translation exact again") | {"reason": ""}
+        else:
+            row |= {"translation": None, "exact": None, "again": 0, "reason": str(item.found)}
+        rows.append(row)
     if as_json:
         print_json(console, rows)
         return

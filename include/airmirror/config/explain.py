@@ -76,13 +76,13 @@ def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
     return rows
 
 
-def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | None, str]:
-    """Return the line that sets a key's effective value for a flow, and the key with its prefix."""
+def problem_of(configuration: Configuration, name: str, key: str, reason: object) -> Problem:
+    """The problem of a key's effective value for a flow: with the line that sets it, and the key with its prefix."""
     settings = placed(configuration)
     found = next((each.setting for each in effective(name, settings) if each.key == key), None)
     if found is None:  # a move group's keys are not in the table of a flow's
         found = next((each.setting for each in settings if each.setting.key == f"{name}.{key}"), None)
-    return (found.line, found.key) if found else (None, f"{name}.{key}")
+    return Problem(found.line if found else None, found.key if found else f"{name}.{key}", str(reason))
 
 
 def connections_of(configuration: Configuration) -> dict[str, str]:

@@ -11,6 +11,7 @@ from airmirror.evidence.found import Kind
 from airmirror.evidence.positions import ComparedPosition
 from airmirror.evidence.rows import ComparedLogs, totals
 from airmirror.report.document import Document, titled
+from airmirror.rows import row_of
 
 
 def compared_report(
@@ -80,15 +81,12 @@ def _sections(
             for side, cluster in (("source", source), ("target", target))
         ],
         "partitions": [
-            {
-                "topic": row.topic,
-                "partition": row.partition if row.partition >= 0 else None,
-                "remote_topic": row.remote_topic,
-                "result": row.result,
-                "offsets": row.of_offsets,
-                "offsets_compared": row.offsets,
-                **{str(kind): row.counts.get(kind, 0) for kind in Kind},
-            }
+            row_of(
+                row,
+                "topic partition remote_topic result offsets=of_offsets offsets_compared=offsets",
+                partition=lambda each: each.partition if each.partition >= 0 else None,
+            )
+            | {str(kind): row.counts.get(kind, 0) for kind in Kind}
             for row in rows
         ],
         "differences": [

@@ -20,6 +20,7 @@ from airmirror.evidence.parts import CLIENT
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import GroupPartition, TopicPartition
+from airmirror.rows import row_of
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,8 @@ class ComparedPosition(GroupPartition):
     again: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "group": self.group,
-            "topic": self.topic,
-            "partition": self.partition,
-            "source_position": self.source_position,
-            "target_position": self.target_position if self.target_position >= 0 else None,
-            "position_by": self.by,
-            "skipped": self.skipped if self.skipped >= 0 else None,
-            "again": self.again if self.again >= 0 else None,
-        }
+        row = row_of(self, "group topic partition source_position target_position position_by=by skipped again")
+        return {name: None if value == -1 else value for name, value in row.items()}
 
 
 def moves(

@@ -8,7 +8,7 @@ both flows (invariant B): it and the schedule never write at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
@@ -18,6 +18,7 @@ from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Audit, Bucket, Range
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply
 from airmirror.windows.fence import leased
@@ -101,9 +102,7 @@ def joined(one: Audit, other: Audit) -> Audit:
     return Audit((*one.partitions, *other.partitions), dict(sorted(buckets.items())))
 
 
-def _create_topics(
-    opened: Opened, beside: Opened, topics: Collection[str], tell: Callable[[str], None]
-) -> Mapping[str, str]:
+def _create_topics(opened: Opened, beside: Opened, topics: Collection[str], tell: Tell) -> Mapping[str, str]:
     """The topics that are written, by source topic; created where they are missing. Raises BackfillFailed."""
     flow, suffix = opened.flow, _suffix(opened.flow)
     planned = plan_topics(opened)
@@ -121,7 +120,7 @@ def _create_topics(
     refused = [str(each) for each in (*planned.refused, *elsewhere.refused) if each.topic in topics]
     refused += _not_ours(beside, remote)
     if not refused:
-        report = apply(flow, only, tell=tell)
+        report = apply(flow, only, tell)
         refused = [str(error) for error in report.errors]
     if refused:
         raise BackfillFailed(flow.name, suffix, tuple(refused))

@@ -22,6 +22,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.flows.resuming import check_none_uncounted, resume_after_rescues
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
+from airmirror.tell import Tell, silent
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
@@ -30,8 +31,6 @@ from airmirror.windows.mirror import Journal, caught_up_reverse, reverse_ledger
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
-
-Tell = Callable[[str], None]
 
 
 class NotFrozen(AirmirrorError):
@@ -103,7 +102,7 @@ def freeze(
     window: str = "",
     last: Callable[[], None] = lambda: None,
     empty_too: bool = False,
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> list[Ownership]:
     """Freeze a flow (no ``topics``), or some of its source's topics; what was frozen, nothing where it was before.
 
@@ -129,7 +128,7 @@ def unfreeze(
     reason: str,
     by: str,
     last: Callable[[], None] = lambda: None,
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> list[Ownership]:
     """Unfreeze what was frozen: the flow (no ``topics``), but what was frozen by name, or some topics. Mappings are
     as they were: nothing is lost or copied twice, what was rescued neither. ``last``: asked under the lease, what it raises keeps
@@ -184,7 +183,7 @@ def to_unfreeze(opened: Opened, topics: Collection[str]) -> list[str]:
 
 
 @contextmanager
-def overtaking(opened: Opened, window: str, tell: Tell = lambda phase: None) -> Iterator[GrantedLease]:
+def overtaking(opened: Opened, window: str, tell: Tell = silent) -> Iterator[GrantedLease]:
     """Hold the flow's lease, whoever has it now: his window is ended from outside. Every id is fenced, the index caught up.
 
     Raises FlowBusy where others take it again and again, FenceStuck, or a cluster's error.

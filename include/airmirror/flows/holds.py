@@ -7,7 +7,7 @@ taken, so it can be written while a window runs; the gate's own holds are other 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
@@ -73,15 +73,10 @@ def add_holds(
     if write:
         ensure_internal_topics(flow)
     catch_up_ledger(opened)
-    return _decided(
-        write,
-        opened=opened,
-        topic=topic,
-        partitions=sorted(partitions) or range(count),
-        action=Action.HOLD,
-        reason=reason,
-        by=by,
-    )
+    decisions = _decisions(opened, topic, sorted(partitions) or range(count), Action.HOLD, reason, by)
+    if write:
+        _append(opened, decisions)
+    return decisions
 
 
 def release_holds(
@@ -98,7 +93,10 @@ def release_holds(
     strangers = tuple(number for number in chosen if number not in of_topic)
     if strangers or not chosen:
         raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
-    return _decided(write, opened=opened, topic=topic, partitions=chosen, action=Action.RELEASE, reason=reason, by=by)
+    decisions = _decisions(opened, topic, chosen, Action.RELEASE, reason, by)
+    if write:
+        _append(opened, decisions)
+    return decisions
 
 
 def list_holds(opened: Opened) -> list[Hold]:
@@ -124,18 +122,12 @@ def record(
     """Write down an operator's decision about partitions; nothing else. Raises DecisionIncomplete."""
     check_decision(opened.flow.name, reason, by)
     catch_up_ledger(opened)
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     for topic in sorted({topic for topic, _ in partitions}):
-        found += _decided(
-            True,
-            opened=opened,
-            topic=topic,
-            partitions=sorted(n for name, n in partitions if name == topic),
-            action=action,
-            reason=reason,
-            by=by,
-        )
-    return found
+        numbers = sorted(number for name, number in partitions if name == topic)
+        decisions += _decisions(opened, topic, numbers, action, reason, by)
+    _append(opened, decisions)
+    return decisions
 
 
 def check_decision(flow: str, reason: str, by: str) -> None:
@@ -146,12 +138,11 @@ def check_decision(flow: str, reason: str, by: str) -> None:
         raise DecisionIncomplete(flow, f"a person's name (not {by!r})")
 
 
-def _decided(
-    write: bool, opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
+def _decisions(
+    opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
 ) -> list[Decision]:
-    """The decisions; with ``write`` append them, and with a release delete the gate's holds."""
-    positions, held, now = opened.ledger.state().positions, opened.ledger.holds(), int(time.time() * 1000)
-    decisions: Sequence[Decision] = [
+    positions, now = opened.ledger.state().positions, int(time.time() * 1000)
+    return [
         Decision(
             topic=topic,
             partition=number,
@@ -163,15 +154,17 @@ def _decided(
         )
         for number in partitions
     ]
-    if not write:
-        return list(decisions)
+
+
+def _append(opened: Opened, decisions: Iterable[Decision]) -> None:
+    """Append them, and with a release delete the gate's hold."""
+    held = opened.ledger.holds()
     records: list[tuple[bytes, bytes | None]] = []
     for decision in decisions:
         records.append((decision.encode_key(), decision.encode_value()))
-        hold = held.get((topic, decision.partition))
-        if action is Action.RELEASE and hold is not None:
+        hold = held.get((decision.topic, decision.partition))
+        if decision.action is Action.RELEASE and hold is not None:
             records.append((hold.encode_key(), None))
     with Appender(opened.flow.target, mapping_topic(opened.flow.source.alias)) as appender:
         appender.append(records)
     catch_up_ledger(opened)
-    return list(decisions)

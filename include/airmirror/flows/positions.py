@@ -113,9 +113,8 @@ def _row(
     here_end, there_end = item.source.end if item.source else None, item.target.end if item.target else None
     position, on_target = item.committed.offset, committed.offset if committed else None
     return GroupRow(
-        group=item.group,
-        topic=item.topic,
-        partition=item.partition,
+        item.group,
+        *item.key,
         position=position,
         lag=None if here_end is None else max(0, here_end - position),
         lag_seconds=_age(source, item.key, position, here_end) if ages else None,

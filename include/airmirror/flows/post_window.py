@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from airmirror.config import Flow
@@ -15,6 +15,7 @@ from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.pruning import prune_mappings
 from airmirror.offsets.syncs import emit_offset_syncs
+from airmirror.tell import Tell, silent
 from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.windows.fence import HeldLease
 
@@ -50,7 +51,7 @@ def _is_due(opened: Opened, task: str) -> bool:
 
 
 def emit_checkpoints_if_due(
-    opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None, under: HeldLease | None = None
+    opened: Opened, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int | None:
     """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it, and whoever
     has it knows that it is time."""
@@ -83,8 +84,6 @@ OF_GROUPS = (CHECKPOINTS, GROUP_OFFSETS)
 PRUNE, PRUNE_SECONDS = "prune_mappings", 3600
 POST_WINDOW_TASKS = (OFFSET_SYNCS, *OF_GROUPS)  # in the order in which they are done
 
-Tell = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class PostWindowTask:
@@ -95,9 +94,7 @@ class PostWindowTask:
     error: AirmirrorError | None = None
 
 
-def do_task(
-    opened: Opened, name: str, window: str, tell: Tell = lambda phase: None, under: HeldLease | None = None
-) -> str:
+def do_task(opened: Opened, name: str, window: str, tell: Tell = silent, under: HeldLease | None = None) -> str:
     """Do one post-window task under a lease of the name ``window``, if it is time to; what was done. Mapping records that are no
     longer needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own lease, without
     pruning, and now. Raises an AirmirrorError.
@@ -124,9 +121,7 @@ def enabled_tasks(flow: Flow) -> tuple[str, ...]:
     return (OFFSET_SYNCS, *intervals(flow))
 
 
-def do_tasks(
-    opened: Opened, names: Collection[str], window: str, tell: Tell = lambda phase: None
-) -> list[PostWindowTask]:
+def do_tasks(opened: Opened, names: Collection[str], window: str, tell: Tell = silent) -> list[PostWindowTask]:
     """Do the post-window tasks that are enabled and among ``names``. One that fails stops no other, as in a run."""
     done = []
     for name in (each for each in enabled_tasks(opened.flow) if each in names):
@@ -137,7 +132,7 @@ def do_tasks(
     return done
 
 
-def prune_if_due(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> int | None:
+def prune_if_due(opened: Opened, tell: Tell = silent) -> int | None:
     """Once an hour delete the mapping records below the source's log starts; how many, None: not now.
 
     Where another window is at work it is not now.

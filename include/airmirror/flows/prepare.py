@@ -21,7 +21,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
-from airmirror.topics.sync import SyncReport, look, sync_topics
+from airmirror.topics.sync import SyncReport, apply, look
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic, returns_no_more
 from airmirror.windows.fence import HeldLease, flow_frozen
@@ -103,7 +103,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     ensure_internal_topics(opened.flow)
     if introduce(opened.flow, around):
         guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other
-    report = sync_topics(opened.flow, tell, planned)
+    report = apply(opened.flow, planned, tell)
     return Prepared(opened, report.topics, (*report.refused, *map(str, hidden)), report)
 
 

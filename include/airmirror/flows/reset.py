@@ -16,9 +16,10 @@ from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import end_return
+from airmirror.tell import Tell, silent
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
-from airmirror.topics.sync import sync_topics
+from airmirror.topics.sync import apply
 from airmirror.windows.errors import frozen_topic
 from airmirror.windows.fence import GrantedLease, fence, leased
 from airmirror.windows.losses import losses
@@ -26,8 +27,6 @@ from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
 from airmirror.wire.mappings import FlowIdentity, ResetRecord
-
-Tell = Callable[[str], None]
 
 
 class NotOfTheFlow(AirmirrorError, bad_input=True):
@@ -80,7 +79,7 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
         return [facts for facts in look(mirror, names, order.choice) if facts.problem]
 
 
-def carry_out(opened: Opened, order: ResetOrder, tell: Tell = lambda phase: None) -> list[Reset]:
+def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Reset]:
     """Do it, under the flow's lease: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _lease(opened, tell, order.name or "reset") as (mirror, granted):
@@ -99,7 +98,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = lambda phase: None
         if order.recreate:
             tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them again")
             delete_topics(connect(opened.flow.target), list(topics.values()))
-            sync_topics(opened.flow, tell, plan_topics(opened))
+            apply(opened.flow, plan_topics(opened), tell)
 
         def done(resets: list[Reset]) -> list[Reset]:
             if resets:
@@ -136,7 +135,7 @@ def replaced_identity(opened: Opened) -> FlowIdentity | None:
     return None if names == (ours.name, ours.source_cluster_id, ours.target_cluster_id) else theirs
 
 
-def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda phase: None) -> FlowIdentity | None:
+def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = silent) -> FlowIdentity | None:
     """Let the flow continue with internal topics that another alias or cluster has written; which it was.
 
     What windows under the other names may have left open is fenced. Raises FlowBusy.
@@ -257,7 +256,7 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
     """The flow with other remote topics, which are created. Raises ResetNotPossible."""
     flow = opened.flow
     opened = replace(opened, flow=replace(flow, remote_topics={**flow.remote_topics, **topics}))
-    report = sync_topics(opened.flow, tell, plan_topics(opened))
+    report = apply(opened.flow, plan_topics(opened), tell)
     for topic, remote in topics.items():
         if report.topics.get(topic) != remote:
             reason = next((each for each in report.refused if repr(remote) in each), f"{remote!r} can't be created")

@@ -6,13 +6,14 @@ Its next window copies what was not replicated while the flow was frozen, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
@@ -22,8 +23,6 @@ from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.moves import Rescue, rescues_of
 
-Tell = Callable[[str], None]
-
 
 def resume_after_rescues(
     opened: Opened,
@@ -32,7 +31,7 @@ def resume_after_rescues(
     by: str,
     reason: str,
     topics: Collection[str] = (),
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> list[Continuation]:
     """Account for what was rescued of ``topics`` (none: of all), under the flow's lease; what was added. Done again, nothing is.
 

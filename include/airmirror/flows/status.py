@@ -18,6 +18,8 @@ from airmirror.topics.remote import RefusedTopic
 from airmirror.windows.plan import Planned
 from airmirror.wire.mappings import GATE, Hold
 
+LAST = 5  # windows that are shown
+
 
 @dataclass(frozen=True)
 class LastWindow:
@@ -137,7 +139,7 @@ def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[st
         "flow": opened.flow.name,
         "unverified": len(ledger.unverified()),
         "held": {f"{hold.topic}-{hold.partition}": hold.reason for hold in holds},
-        "windows": last_windows(ledger, 5),
+        "windows": with_ends(ledger.windows(LAST), ledger.window_ends(), LAST),
         "failing": failing,
         "resets": [str(record) for record in ledger.resets()],
         "holds": holds,
@@ -174,13 +176,8 @@ def without_held(failures: Sequence[Failure], holds: Container[tuple[str, int]])
     return [failure for failure in failures if failure.key not in holds]
 
 
-def last_windows(ledger: FlowLedger, most: int) -> list[LastWindow]:
-    """The latest windows that did something or failed, the newest first."""
-    return with_ends(ledger.windows(most), ledger.window_ends(), most)
-
-
 def with_ends(committed: Sequence[WindowRow], ends: Mapping[str, WindowEnd], most: int) -> list[LastWindow]:
-    """Join what windows have ``committed`` with how windows ended; the newest first."""
+    """Join what windows have ``committed`` with how windows ended: the latest that did something or failed, the newest first."""
     rows = {row.window: row for row in committed}
     found = []
     for name in rows.keys() | ends.keys():

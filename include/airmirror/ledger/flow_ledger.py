@@ -21,7 +21,7 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, metadata, newest, pages, verified
+from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, pages, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
@@ -271,11 +271,11 @@ class FlowLedger:
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last run's rows with those of a new one."""
-        self._do(groups.replace_group_offsets, rows)
+        self._do(groups.replace_rows, group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
         """Replace the lags of the source's groups."""
-        self._do(groups.replace_group_lags, rows)
+        self._do(groups.replace_rows, group_lags, rows)
 
     def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
         """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""

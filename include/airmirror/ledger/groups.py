@@ -164,17 +164,9 @@ def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int],
     return {(row.topic, row.partition): row.upstream for row in rows}
 
 
-def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[GroupOffset]) -> None:
-    _replace(connection, flow, group_offsets, rows)
-
-
 def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
     """Return the rows of the last run, by group, topic and partition."""
     return _of_flow(connection, flow, group_offsets, GroupOffset)
-
-
-def replace_group_lags(connection: Connection, flow: str, rows: Sequence[GroupLag]) -> None:
-    _replace(connection, flow, group_lags, rows)
 
 
 def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
@@ -231,9 +223,10 @@ def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_Of
     return sorted(found, key=lambda row: (row.group, row.topic, row.partition))
 
 
-def _replace(
+def replace_rows(
     connection: Connection, flow: str, table: sql.Table, rows: Sequence[GroupOffset] | Sequence[GroupLag]
 ) -> None:
+    """Put these rows in the place of all that a table has of a flow."""
     connection.execute(table.delete().where(table.c.flow == flow))
     if rows:
         connection.execute(sql.insert(table), [asdict(row) | {"flow": flow} for row in rows])

@@ -61,7 +61,9 @@ def mappings_of(
 
 def unverified(connection: Connection, flow: str) -> list[MappingRecord]:
     """Mapping records past their partition's verified offset, by topic, partition and source offset."""
-    return _in_order([row for row in _all(connection, past_verified(flow, mappings)) if row.key is not None])
+    rows = [row for row in _all(connection, past_verified(flow, mappings)) if row.key is not None]
+    # Not sorted by the database, whose collation may differ.
+    return [mapping_of(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
 
 
 def past_verified(flow: str, *columns: Any) -> Any:
@@ -172,11 +174,6 @@ def mapping_of(row: Any) -> MappingRecord:
     record = record_of(row)
     assert isinstance(record, MappingRecord)
     return record
-
-
-def _in_order(rows: Sequence[Any]) -> list[MappingRecord]:
-    """Return records by topic, partition and source offset; not sorted by the database, whose collation may differ."""
-    return [mapping_of(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
 
 
 def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:

@@ -58,8 +58,7 @@ mappings = table(
     Column("log_offset", BigInteger, nullable=False),  # in the mapping topic
     Column("window", String(512), nullable=False),
     *_numbers("time_ms copied bytes"),
-    Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
-    Column("value", LargeBinary, nullable=False),
+    *_bytes("key value"),  # the record itself, as it lies in the topic
     Column("copied_end", BigInteger),  # the source offset after the last copied one; null where nothing was copied
     Column("target_end", BigInteger, nullable=False),
     Index("mappings_of_window", "flow", "window", "time_ms"),

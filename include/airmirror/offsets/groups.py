@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -25,6 +24,7 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.config import Flow
+from airmirror.errors import named
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, known_resets, resets
@@ -191,10 +191,9 @@ def tell(flow: Flow, rows: Sequence[GroupOffset], moved: int) -> None:
                 row.again,
                 row.position,
             )
-    for reason, count in sorted(Counter(row.reason for row in rows if row.reason).items()):
+    for reason in sorted({row.reason for row in rows if row.reason}):
         shown = [f"{row.group} {row.topic}-{row.partition} at {row.position}" for row in rows if row.reason == reason]
-        more = f" and {count - SHOWN} more" if count > SHOWN else ""
-        log.info("Not moved, %s: %s%s.", reason, ", ".join(shown[:SHOWN]), more)
+        log.info("Not moved, %s: %s.", reason, named(shown, SHOWN))
     log.info("Flow %s: %d group offsets moved, %d looked at.", flow.name, moved, len(rows))
 
 

@@ -38,9 +38,8 @@ def lags_of(
         first_ms = _time_of(records.get((row.topic, row.partition), []), _first_again(row)) if again else now_ms
         found.append(
             GroupLag(
-                group=row.group,
-                topic=row.topic,
-                partition=row.partition,
+                row.group,
+                *row.key,
                 cluster=cluster,
                 position=row.committed.offset,
                 lag=lag,

@@ -16,16 +16,15 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal, returns_of
 
 MOST = 100_000  # mapping records in one run
 AT_ONCE = 5_000  # of them waited for together
 
-Tell = Callable[[str], None]
 
-
-def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = lambda phase: None) -> int:
+def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = silent) -> int:
     """Delete the mapping records that lie below the source's log starts; how many. The ledger must have caught up.
 
     Raises FlowBusy, or a cluster's error.

@@ -171,14 +171,10 @@ def _registered(spark: SparkSession) -> int:
 def close(spark: SparkSession) -> None:
     """Leave a Connect session without ending it; stop a session of this process."""
     session: Any = spark
-    if _is_remote(spark):
+    if "connect" in type(spark).__module__:
         session.client.close()  # the channel only: the session stays, to be joined again
     else:
         session.stop()
-
-
-def _is_remote(spark: SparkSession) -> bool:
-    return "connect" in type(spark).__module__
 
 
 def _add_library(spark: SparkSession, library: str) -> None:

@@ -16,6 +16,7 @@ from airmirror.flows.measure import measure_failure, measure_latency, measure_wi
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.tell import Tell
 from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.results import WindowResult, with_verdicts
 from airmirror.windows.window import Execute, WindowOrder, run_window
@@ -76,9 +77,7 @@ def run_judged(
 
 
 @contextmanager
-def on_spark(
-    opened: Opened, spark_url: str | None, tell: Callable[[str], None]
-) -> Iterator[tuple[Callable[[Demand], int], Execute]]:
+def on_spark(opened: Opened, spark_url: str | None, tell: Tell) -> Iterator[tuple[Callable[[Demand], int], Execute]]:
     """Give the function that says how many slots a window takes, and the one that executes them; the first use starts or joins
     Spark."""
     flow = opened.flow

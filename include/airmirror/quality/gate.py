@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from airmirror.errors import named
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
 from airmirror.quality.verdict import AskedExpectation, Judgement, Partition
@@ -69,9 +70,8 @@ def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: st
                 if suite is lag:
                     lagging.add(partition)
             if not critical:
-                named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
-                more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
-                warnings.append(f"{reason} ({_whose(suite, expectation)}): {named}{more}")
+                where = named([f"{topic}-{number}" for topic, number in partitions], 10)
+                warnings.append(f"{reason} ({_whose(suite, expectation)}): {where}")
     by_partition = {partition: tuple(found) for partition, found in failed.items()}
     return Judgement(by_partition, tuple(warnings), frozenset(lagging), tuple(every))
 
@@ -110,8 +110,8 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
             },
         )
     )
-    named = gx.RunIdentifier(run_name=run, run_time=datetime.now(UTC))  # without a time the name is read as one
-    answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=named)
+    name = gx.RunIdentifier(run_name=run, run_time=datetime.now(UTC))  # without a time the name is read as one
+    answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=name)
     (result,) = answer.run_results.values()
     # Not found by arguments: Great Expectations leaves defaults out and rewrites conditions.
     by_number = {item.expectation_config.meta["number"]: item for item in result.results}

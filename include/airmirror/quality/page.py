@@ -26,7 +26,8 @@ def verdict_page(rows: Sequence[Row], judgement: Judgement, *, flow: str, window
     if judgement.warnings:
         parts += ["<h2>Warnings</h2>", table(("warning",), [(warning,) for warning in judgement.warnings[:MOST_ROWS]])]
     parts += ["<h2>What was asked</h2>", _asked(judgement)]
-    parts += [f"<h2>Partitions</h2><p>{_legend()}</p>", _rows(rows, judgement), _more(len(rows))]
+    legend = "The columns are explained in docs/expectations.md; those that did not pass come first."
+    parts += [f"<h2>Partitions</h2><p>{legend}</p>", _rows(rows, judgement), _more(len(rows))]
     return document(f"{flow}: {said}", "".join(parts), "bad" if failed else "good")
 
 
@@ -50,10 +51,6 @@ def _rows(rows: Sequence[Row], judgement: Judgement) -> str:
 def _value(row: Mapping[str, object], name: str) -> object:
     value = row.get(name)
     return "" if name == "error" and value is None else "not measured" if value is None else value
-
-
-def _legend() -> str:
-    return "The columns are explained in docs/expectations.md; those that did not pass come first."
 
 
 def _more(count: int) -> str:

@@ -35,7 +35,3 @@ class Judgement:
     warnings: tuple[str, ...]
     lagging: frozenset[Partition]
     asked: tuple[AskedExpectation, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return not self.failed

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from airmirror import __version__
+from airmirror.rows import row_of, rows_of
 
 FORMAT = "airmirror report 1"
 Level = Literal["ok", "warn", "stop"]
@@ -75,21 +76,12 @@ class Document:
         return {
             "format": FORMAT,
             "version": __version__,
-            "kind": self.kind,
-            "about": self.about,
-            "made_ms": self.made_ms,
-            "by": self.by,
-            "reason": self.reason,
-            "headline": self.headline,
-            "is_good": self.is_good,
+            **row_of(self, "kind about made_ms by reason headline is_good"),
             "asked": dict(self.asked),
             "numbers": [{"name": name, "value": value} for name, value in self.numbers.items()],
-            "findings": [
-                {"level": each.level, "what": each.what, "evidence": each.evidence, "way_out": each.way_out}
-                for each in self.findings
-            ],
+            "findings": rows_of(self.findings, "level what evidence way_out"),
             "not_known": list(self.not_known),
-            "contents": [{"section": each.name, "title": each.title, "about": each.about} for each in self.sections],
+            "contents": rows_of(self.sections, "section=name title about"),
             "columns": {each.name: list(each.rows[0]) for each in self.sections if each.rows},
             "sections": {each.name: [dict(row) for row in each.rows] for each in self.sections},
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
@@ -22,6 +22,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.names import select
 from airmirror.windows.demand import Demand, at_most, slots_for
@@ -35,8 +36,6 @@ MOST_WINDOWS = 100  # each of at most window.max.ms
 LOOK_SECONDS = 0.2
 RECENT_MS = 60_000  # who wrote so long before the last one is not named
 UNKNOWN_WRITER = "a producer that no broker remembers (without idempotence)"
-
-Tell = Callable[[str], None]
 
 
 class SourceNotQuiet(RunbookError, transient=True):
@@ -67,7 +66,7 @@ def await_quiet(
     still_ms: int,
     seconds: float,
     topics: Collection[str] | None = None,
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> None:
     """Return when for ``still_ms`` no end offset of ``topics`` (None: of the flow) has moved and no transaction was open.
 
@@ -87,7 +86,7 @@ def await_quiet(
         raise SourceNotQuiet(flow.name, tuple(left), seconds)
 
 
-def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:
+def drain(opened: Opened, tell: Tell = silent) -> None:
     """Run last windows, in this process, until everything on the source is verified. A window that is at work is ended.
 
     Judged by the engine's own checks; what a gate or a person holds stays held. Raises NotDrained, or a cluster's error.
@@ -105,9 +104,7 @@ def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:
     raise NotDrained(opened.flow.name, tuple(undrained(opened)))
 
 
-def prove_past(
-    opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = lambda phase: None
-) -> None:
+def prove_past(opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = silent) -> None:
     """Return when all before these source offsets is verified: by the window that is at work, by windows of this process where
     none is. No window is ended. Raises NotDrained after ``seconds``, or a cluster's error.
     """
@@ -231,14 +228,11 @@ def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
 
 def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
     opens = ", with an open transaction" if each.open_from >= 0 else ""
+    called = f" of transactional id {names[each.producer_id]}" if names.get(each.producer_id) else ""
     return (
-        f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
+        f"producer {each.producer_id}{called} (epoch {each.epoch}, last sequence "
         f"{each.last_sequence}, last at {utc(each.last_ms)}{opens})"
     )
-
-
-def _called(name: str | None) -> str:
-    return f" of transactional id {name}" if name else ""
 
 
 def _client(opened: Opened) -> str:

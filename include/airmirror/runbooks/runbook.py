@@ -11,18 +11,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
+from airmirror.tell import Tell, silent
+
 if TYPE_CHECKING:
     from airmirror.config import Flow
     from airmirror.flows.prepare import Opened
     from airmirror.report.document import Document
 
 Verb = Literal["plan", "run", "undo", "rehearse"]
-Tell = Callable[[str], None]
 OpenFlow = Callable[[str], AbstractContextManager["Opened"]]  # by its name; "": the one that was asked for
-
-
-def silent(text: str) -> None:
-    """Hear what goes on, and tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +87,6 @@ def option(
     )
 
 
-def options_of(order: type[Order], verb: Verb) -> list[OrderOption]:
-    """The options that an order has for a verb, in order."""
-    hints, found = get_type_hints(order), []
-    for each in fields(order):
-        given = dict(each.metadata)
-        if verb in given.get("verbs", ()):
-            hint = hints[each.name]
-            given["title"] = given["title"] or each.name.replace("_", " ").capitalize()
-            given["flag"] = given["flag"] or each.name.replace("_", "-")
-            kind = tuple if get_origin(hint) is tuple else bool if hint == bool | None else hint
-            found.append(OrderOption(name=each.name, type=kind, default=each.default, **given))
-    return found
-
-
 class Site(Protocol):
     """The place where a runbook is carried out: its flow, opened, and whatever else its steps need."""
 
@@ -113,14 +96,6 @@ class Site(Protocol):
 
 S = TypeVar("S", bound=Site)
 O = TypeVar("O", bound=Order)  # noqa: E741
-
-
-def _always(flow: Flow) -> bool:
-    return True
-
-
-def _nothing(gave: Any) -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -135,7 +110,7 @@ class Asking(Generic[S, O]):
     yes: str
     text: Callable[[Flow, O], str]
     shows: Callable[[S, O, Progress], Document] | None = None
-    of: Callable[[Flow], bool] = _always
+    of: Callable[[Flow], bool] = lambda flow: True
     title: str = ""
 
 
@@ -150,7 +125,7 @@ class Step(Generic[S, O]):
     does: str
     do: Callable[[S, O, Progress], Any]
     asks: Asking[S, O] | None = None
-    leaves: Callable[[Any], bool] = _nothing
+    leaves: Callable[[Any], bool] = lambda gave: False
     is_free: bool = False
     apart: bool = False
     is_offered: bool = False
@@ -206,8 +181,17 @@ class Runbook(Generic[S, O]):
         return [step.name for step in self.steps if not step.apart and step.name not in left_out]
 
     def options(self, verb: Verb) -> list[OrderOption]:
-        """The options that its order has for a verb."""
-        return options_of(self.order, verb)
+        """The options that its order has for a verb, in order."""
+        hints, found = get_type_hints(self.order), []
+        for each in fields(self.order):
+            given = dict(each.metadata)
+            if verb in given.get("verbs", ()):
+                hint = hints[each.name]
+                given["title"] = given["title"] or each.name.replace("_", " ").capitalize()
+                given["flag"] = given["flag"] or each.name.replace("_", "-")
+                kind = tuple if get_origin(hint) is tuple else bool if hint == bool | None else hint
+                found.append(OrderOption(name=each.name, type=kind, default=each.default, **given))
+        return found
 
 
 @dataclass(frozen=True)

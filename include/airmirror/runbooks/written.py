@@ -7,20 +7,20 @@ in between, and the flow's own producers have not written, is of others.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.producers import known_transactions
+from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import is_own_id
 from airmirror.windows.mirror import Journal
 
 
-def written_since(journal: Journal, remote: Collection[str] | None = None) -> list[str]:
+def written_since(journal: Journal, remote: Collection[str]) -> list[str]:
     """Return the remote partitions that hold records after the flow's last one, in words, one each. The ledger catches up.
 
-    ``remote``: topics of the target, also where nothing was copied yet; None: those that the flow has written.
+    ``remote``: topics of the target, also where nothing was copied yet.
     """
     there = _partitions(journal, remote)
     stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
@@ -28,29 +28,22 @@ def written_since(journal: Journal, remote: Collection[str] | None = None) -> li
     # Else no window has run, or this user may not know. After the ends were asked for: what was committed by then is known now.
     if not journal.target.refresh_existing([journal.topics.mappings]):
         journal.catch_up()
-    ends = _ends(journal)
+    ends = ends_of_copies(journal.index)
     longer = [key for key in there if now[key] > ends.get(key, 0)]
     own = _own_producers(journal) if longer else frozenset()
     found = []
     for key in longer:
-        others = _others(journal, key, (ends.get(key, 0), stable[key], now[key]), own)
-        if others.open_from >= 0:
-            found.append(f"{key}: a transaction is open from offset {others.open_from} on")
-        if others.records:
-            found.append(f"{key}: {others.records:,} records were written there after offset {ends.get(key, 0) - 1}")
+        records, open_from = _others(journal, key, (ends.get(key, 0), stable[key], now[key]), own)
+        if open_from >= 0:
+            found.append(f"{key}: a transaction is open from offset {open_from} on")
+        if records:
+            found.append(f"{key}: {records:,} records were written there after offset {ends.get(key, 0) - 1}")
     return found
 
 
-@dataclass(frozen=True)
-class _Others:
-    """The work of others in a partition: ``records`` that count, and where the first of their open transactions begins, or -1."""
-
-    records: int
-    open_from: int
-
-
-def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], own: Collection[int]) -> _Others:
-    """Look from the flow's own end to the last stable offset, and from there to the log's end."""
+def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], own: Collection[int]) -> tuple[int, int]:
+    """The records of others in a partition that count, and where the first of their open transactions begins, or -1: looked for
+    from the flow's own end to the last stable offset, and from there to the log's end."""
     last, stable, now = ends
     records, open_from = 0, -1
     for start, end, is_stable in ((last, stable, True), (max(last, stable), now, False)):
@@ -65,27 +58,18 @@ def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], o
                     records += batch.count
                 elif open_from < 0:
                     open_from = batch.base_offset
-    return _Others(records, open_from)
+    return records, open_from
 
 
-def _partitions(journal: Journal, remote: Collection[str] | None) -> list[TopicPartition]:
+def _partitions(journal: Journal, remote: Collection[str]) -> list[TopicPartition]:
     """Return the remote partitions that are there."""
-    known, topics = set(_ends(journal)), set(remote or ())
-    asked = {key for key in known if remote is None or key.topic in topics}
-    missing = journal.target.refresh_existing({key.topic for key in asked} | topics)
-    for topic in topics - missing.keys():
-        asked |= {TopicPartition(topic, number) for number in range(journal.target.partitions(topic))}
-    return [
-        key
-        for key in sorted(asked)
-        if key.topic not in missing and key.partition < journal.target.partitions(key.topic)
-    ]
+    target, there = journal.target, set(remote) - journal.target.refresh_existing(remote).keys()
+    return [TopicPartition(topic, number) for topic in sorted(there) for number in range(target.partitions(topic))]
 
 
-def _ends(journal: Journal) -> dict[TopicPartition, int]:
+def ends_of_copies(ledger: FlowLedger) -> dict[TopicPartition, int]:
     """Return where each remote partition ends, as the flow has written it."""
-    lasts = journal.index.last_mappings().values()
-    return {TopicPartition(last.remote_topic, last.partition): last.target_end for last in lasts}
+    return {last.remote: last.target_end for last in ledger.last_mappings().values()}
 
 
 def _own_producers(journal: Journal) -> frozenset[int]:

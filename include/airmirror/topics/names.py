@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
-from airmirror.config.explain import line_of
+from airmirror.config.explain import problem_of
 from airmirror.config.schedules import CONTINUOUS
 from airmirror.errors import AirmirrorError
 from airmirror.naming import ReplicationPolicy, TopicFilter, hops, mapping_topic, policy, replicated
@@ -113,8 +113,8 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
                 ("window.trigger.records", f"window.schedule = {CONTINUOUS} waits for nothing: one or the other")
             )
         for key, reason in reasons:
-            line, full_key = line_of(configuration, name, key)
-            found[full_key] = Problem(line, full_key, reason)
+            problem = problem_of(configuration, name, key, reason)
+            found[problem.key] = problem
     return tuple(found.values())
 
 

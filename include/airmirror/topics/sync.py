@@ -7,7 +7,7 @@ the window (``refused``); configs and ACLs that can't be had hold up nothing (``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
@@ -18,6 +18,7 @@ from airmirror.clusters.admin.description import ClusterDescription, ConfigChang
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.naming import mapping_topic
+from airmirror.tell import Tell, silent
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -25,7 +26,6 @@ from airmirror.topics.remote import REFRESHES, RefusedTopic, Topic, TopicPlan, p
 
 log = logging.getLogger(__name__)
 
-Tell = Callable[[str], None]
 MOST_NAMED = 20  # topics in one message
 
 _BACKFILLED = (
@@ -71,8 +71,6 @@ class SyncReport:
 
 def look(
     flow: Flow,
-    source: Admin | None = None,
-    target: Admin | None = None,
     timeout: float = TIMEOUT,
     others: Collection[Flow] = (),
     ours: Collection[str] = (),
@@ -87,7 +85,7 @@ def look(
     ``frozen``: why each topic that is frozen is so, of "" why all others are; empty: it is not frozen.
     Raises what describe() raises.
     """
-    source, target = source or connect(flow.source), target or connect(flow.target)
+    source, target = connect(flow.source), connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
     refreshes = flow.settings.refresh_topics_enabled or not ours
@@ -126,11 +124,13 @@ def look(
     except NoAuthorizer as error:
         return replace(planned, acls_not_synced=str(error))
     except AccessDenied as error:  # whoever may copy records need not be one who may see ACLs
-        return replace(planned, acls_not_synced=str(error), warnings=(*warnings, _acls_denied(error)))
+        way_out = "grant DESCRIBE on the cluster, or set sync.topic.acls.enabled = false"
+        denied = f"ACLs are not copied: {error}; {way_out}"
+        return replace(planned, acls_not_synced=str(error), warnings=(*warnings, denied))
     return replace(planned, acls=missing)
 
 
-def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tell = lambda phase: None) -> SyncReport:
+def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
     """Do what the plan says, and wait until the topics can be written to; at most ``admin.timeout.ms`` for each kind.
 
     One topic refused holds up no other. Raises what describe() raises.
@@ -138,7 +138,7 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
     if not (planned.create or planned.grow or planned.configs or planned.acls):
         refused = tuple(map(str, planned.refused))
         return _told(flow, SyncReport(planned.topics, refused=refused, notes=planned.notes, warnings=planned.warnings))
-    target = target or connect(flow.target)
+    target = connect(flow.target)
     timeout = flow.settings.admin_timeout_ms / 1000
     tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
     created = create_topics(target, _with_known_configs(flow, planned, target), timeout)
@@ -187,14 +187,6 @@ def _told(flow: Flow, report: SyncReport) -> SyncReport:
     return report
 
 
-def sync_topics(flow: Flow, tell: Tell = lambda phase: None, planned: TopicPlan | None = None) -> SyncReport:
-    """Bring about what the flow's remote topics need: look (unless that was done), then apply.
-
-    Raises what describe() raises.
-    """
-    return apply(flow, planned or look(flow), tell=tell)
-
-
 def _in_the_way(
     flow: Flow, remote: Mapping[str, str], others: Collection[Flow], not_ours: Collection[str], timeout: float
 ) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -234,10 +226,6 @@ def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
         )
         for topic, remote in topics.items()
     ]
-
-
-def _acls_denied(error: AccessDenied) -> str:
-    return f"ACLs are not copied: {error}; grant DESCRIBE on the cluster, or set sync.topic.acls.enabled = false"
 
 
 def _topics(cluster: ClusterDescription, configs: dict[str, dict[str, ConfigValue]]) -> dict[str, Topic]:

@@ -94,8 +94,7 @@ def continue_after(
     before = kept.last.target_end if kept.last else 0
     accounts = epochs.noted(_accounts(content, start, end, before, target_end, reverse))
     item = Planned(
-        topic=facts.topic,
-        partition=facts.partition,
+        *facts.key,
         remote_topic=facts.remote_topic,
         start=start,
         end=end,

@@ -56,7 +56,8 @@ def writers(target: Routes, flow: Flow) -> list[str]:
     Raises GroupsNotRead, BrokerUnreachable.
     """
     found = [said for worker in workers(target) if (said := _of_worker(worker, flow))]
-    ids = re.compile("|".join([rf"{re.escape(dedicated_group(flow))}-.+-\d+", *_on_connect(flow)]))
+    on_connect = [rf".+-{re.escape(name)}-\d+" for name in _connectors(flow)]
+    ids = re.compile("|".join([rf"{re.escape(dedicated_group(flow))}-.+-\d+", *on_connect]))
     return found + [f"the transaction of {name!r} is open" for name in open_transactions(target) if ids.fullmatch(name)]
 
 
@@ -77,11 +78,6 @@ def _seen(target: Routes, flow: Flow) -> list[str] | None:
     except AirmirrorError as error:
         log.info("%s: whether MirrorMaker 2 runs is not known: %s", flow.name, error)
         return None
-
-
-def _on_connect(flow: Flow) -> list[str]:
-    """Patterns of the transactional ids of a connector's tasks on a Connect cluster."""
-    return [rf".+-{re.escape(name)}-\d+" for name in _connectors(flow)]
 
 
 def _connectors(flow: Flow) -> list[str]:

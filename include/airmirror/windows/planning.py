@@ -146,8 +146,7 @@ def slots_of(
     for item in work:
         before = item.last
         partition = SlotPartition(
-            topic=item.topic,
-            partition=item.partition,
+            *item.key,
             remote_topic=item.remote_topic,
             start=item.start,
             end=item.end,

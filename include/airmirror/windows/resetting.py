@@ -58,8 +58,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
         of_topic = [record for record in records if record.source_topic_id == source.topic_ids[key.topic]]
         readable = newest is not None and newest.target_topic_id == target_id
         facts = Facts(
-            topic=key.topic,
-            partition=key.partition,
+            *key,
             remote_topic=topics[key.topic],
             source_topic_id=source.topic_ids[key.topic],
             target_topic_id=target_id,

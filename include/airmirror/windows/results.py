@@ -168,8 +168,7 @@ def window_rows(
         position = state.positions.get(key, item.start)
         passed, own = state.verified.get(key), own or PartitionCommits(position, position)
         yield Row(
-            topic=item.topic,
-            partition=item.partition,
+            *key,
             remote_topic=item.remote_topic,
             **vars(own),
             lag=max(0, (ends or {}).get(key, item.high_watermark) - position),

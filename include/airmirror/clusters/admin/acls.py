@@ -95,7 +95,7 @@ def create_acls(
     """Create ACLs; which were created and which were refused, one refused holds up no other."""
     created, refused = [], []
     for batch in _batches(acls):
-        futures = admin.client.create_acls(list(map(_binding, batch)), request_timeout=timeout)
+        futures = admin.client.create_acls([AclBinding(*_parts(acl)) for acl in batch], request_timeout=timeout)
         for binding, future in futures.items():
             error = future.exception()
             if error is None:
@@ -144,10 +144,6 @@ def _acl(binding: Any) -> Acl:
         operation=binding.operation.name,
         permission=binding.permission_type.name,
     )
-
-
-def _binding(acl: Acl) -> AclBinding:
-    return AclBinding(*_parts(acl))
 
 
 def _parts(acl: Acl) -> tuple[Any, ...]:

@@ -65,7 +65,8 @@ def read(directory: Path) -> PositionFile:
     if not found:
         raise BadPositions(path, "none of the query's sources is Kafka")
     lines = len(batches[-1].lines) - 2
-    others = tuple(f"source {number}, which is not Kafka" for number in range(lines) if not _is_kafka(batches, number))
+    kafka = {number for batch in batches for number in batch.sources}
+    others = tuple(f"source {number}, which is not Kafka" for number in range(lines) if number not in kafka)
 
     def texts(answers: Answers) -> dict[str, str]:
         return _texts(path, batches, begun, answers)
@@ -152,10 +153,6 @@ def _text(file: Path) -> str:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadPositions(str(file), f"it can't be read: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _is_kafka(batches: list[_Batch], number: int) -> bool:
-    return any(number in batch.sources for batch in batches)
 
 
 def _place(batch: _Batch, number: int) -> str:

@@ -15,7 +15,7 @@ from itertools import groupby
 from airflow.sdk import DAG, get_parsing_context
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
-from airmirror.config.explain import line_of
+from airmirror.config.explain import problem_of
 from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags import heartbeats, maintenance
@@ -80,13 +80,11 @@ def _read() -> tuple[Configuration, tuple[Problem, ...]]:
         try:
             callbacks(flow, "replicate")
         except AirmirrorError as error:
-            line, key = line_of(found.whole, flow.name, KEY)
-            problems.append(Problem(line, key, str(error)))
+            problems.append(problem_of(found.whole, flow.name, KEY, error))
         try:
             union(flow.name, rehearsal_schedules(flow))
         except TwoSchedules as error:
-            line, key = line_of(found.whole, flow.name, next(iter(rehearsal_schedules(flow))))
-            problems.append(Problem(line, key, str(error)))
+            problems.append(problem_of(found.whole, flow.name, next(iter(rehearsal_schedules(flow))), error))
     return found.configuration, tuple(problems)
 
 

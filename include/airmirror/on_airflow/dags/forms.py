@@ -47,17 +47,16 @@ def topics_field(description: str) -> Param:
 
 def interval_fields(description: str) -> dict[str, Param]:
     """Fields for a range of time, either end of which may be empty."""
-    return {name: _time(title, description) for name, title in (("from", "From"), ("to", "Until before"))}
+    return {
+        name: Param(None, type=["null", "string"], format="date-time", title=title, description_md=description)
+        for name, title in (("from", "From"), ("to", "Until before"))
+    }
 
 
 def interval_ms(context: Context) -> tuple[int | None, int | None]:
     """Return the values of ``interval_fields`` in epoch milliseconds; None: it is empty."""
     begin, end = (context["params"].get(name) for name in ("from", "to"))
     return _ms(begin), _ms(end)
-
-
-def _time(title: str, description: str) -> Param:
-    return Param(None, type=["null", "string"], format="date-time", title=title, description_md=description)
 
 
 def _ms(given: str | None) -> int | None:

@@ -7,7 +7,7 @@ the account of the flow (invariants C, E and G). Which they are is written to th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from airmirror.errors import command
 from airmirror.flows.freezing import overtaking
@@ -16,6 +16,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import LEASES, lease_name
+from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
 from airmirror.windows.fence import GrantedLease
 from airmirror.windows.judging import judge_unverified, no_objection
@@ -23,8 +24,6 @@ from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.mappings import ResetRecord
-
-Tell = Callable[[str], None]
 
 
 class ReturnDiffers(RunbookError):
@@ -42,7 +41,7 @@ class ReturnDiffers(RunbookError):
         )
 
 
-def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = silent) -> None:
     """Prove all that was replicated of ``topics`` of the source, but what differs, which is accepted. Raises ReturnDiffers,
     FlowBusy, SlotFenced, or a cluster's error."""
     with (
@@ -59,7 +58,7 @@ def prove(
     granted: GrantedLease,
     topics: Collection[str],
     order: FailbackOrder,
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> None:
     """Judge what no gate has let pass yet of ``topics``, under the flow's lease; if the order accepts it, without what differs.
 

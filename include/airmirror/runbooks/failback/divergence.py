@@ -136,11 +136,6 @@ class Offsets:
         return (at >= 0) & (offsets < self.ends[at])
 
 
-def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> int:
-    """The source offset up to which a partition's records were rescued; 0: none was."""
-    return max((each.source_end for each in rescues_of(rescues, topic, partition, source_topic_id)), default=0)
-
-
 def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], unverified: int) -> Divergence:
     topic_id, key = str(facts.source_topic_id), facts.key
     account, replicated = borne_out(facts), 0 if facts.last is None else facts.last.source_end
@@ -148,18 +143,18 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
     begin = facts.resumes_at
     if not account.is_whole:  # what either side has lost of it was not replicated, or not any more
         begin = account.last.source_end if account.last else facts.earliest
-    start = max(begin, facts.earliest, rescued_end(rescues, *key, topic_id))
+    its = list(rescues_of(rescues, *key, topic_id))
+    start = max(begin, facts.earliest, *(each.source_end for each in its))
     log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
     alone = written(log.records(), _returned(mirror, facts))
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
     remote = facts.remote
     has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
     since = _since(mirror.target, remote, begun) if has_remote else Written()
-    rescued = sum(each.records for each in rescues_of(rescues, *key, topic_id))
+    rescued = sum(each.records for each in its)
     is_new = facts.last is None and facts.recorded < 0 and not (rescued or since.records)
     return Divergence(
-        topic=facts.topic,
-        partition=facts.partition,
+        *key,
         remote_topic=facts.remote_topic,
         source_topic_id=topic_id,
         replicated_end=replicated,
@@ -197,8 +192,7 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
     remote = TopicPartition(last.remote_topic if last else "", key.partition)
     topic_id = str(last.source_topic_id) if last else ""
     return Divergence(
-        topic=key.topic,
-        partition=key.partition,
+        *key,
         remote_topic=remote.topic,
         source_topic_id=topic_id,
         replicated_end=last.source_end if last else 0,

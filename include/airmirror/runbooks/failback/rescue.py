@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +39,7 @@ from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.internal_records import batches
 from airmirror.slot.outbox import Outbox, Outgoing
+from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
 from airmirror.windows.fence import GrantedLease, fence_around
@@ -52,8 +53,6 @@ BATCH_BYTES = 512 << 10
 LARGEST = 100 << 20  # of a record in a topic of rescued ones: what a request can have
 READY_SECONDS = 30.0
 ORIGIN = "airmirror.origin."  # the first part of the headers' names
-
-Tell = Callable[[str], None]
 
 
 class FlowNotFrozen(AirmirrorError):
@@ -119,9 +118,7 @@ def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescu
     ]
 
 
-def rescue(
-    opened: Opened, order: FailbackOrder, tell: Tell = lambda phase: None
-) -> tuple[list[PartitionToRescue], FailbackPlan]:
+def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[list[PartitionToRescue], FailbackPlan]:
     """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
     Raises DecisionIncomplete, FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,

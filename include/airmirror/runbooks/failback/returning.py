@@ -8,7 +8,7 @@ after what the other flow has brought since, by that flow's mappings (windows.co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,10 +26,11 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
+from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.remote import TopicPlan
-from airmirror.topics.sync import sync_topics
+from airmirror.topics.sync import apply
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import unfreeze_command
@@ -39,7 +40,6 @@ from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change, Owner, Ownership
 
-Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
 MIXED = "is an aggregate: what applications have written can't be distinguished from the records of other sources"
 
@@ -79,7 +79,7 @@ class ReturnNotDrained(RunbookError, transient=True):
         return f"not all has returned; stop the applications on its target, then do what is left: {again}"
 
 
-def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
     Raises DecisionIncomplete, NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
@@ -160,9 +160,7 @@ def is_over(pair: Pair, names: Collection[str]) -> bool:
     return bool(names) and set(names) <= returned.keys() and not undrained(pair.reverse, names)
 
 
-def end_return(
-    pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = lambda phase: None
-) -> list[Ownership]:
+def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell: Tell = silent) -> list[Ownership]:
     """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
 
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
@@ -276,6 +274,6 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
     ensure_internal_topics(reverse.flow)
     if introduce(reverse.flow, around):
         guard(reverse)
-    report = sync_topics(reverse.flow, tell, planned)
+    report = apply(reverse.flow, planned, tell)
     if report.errors:
         raise ReturnRefused(reverse.flow.reverse_name, tuple(map(str, report.errors)))

@@ -22,6 +22,7 @@ from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
 from airmirror.runbooks.moving import moves_in
 from airmirror.slot.internal_records import KeyValue
+from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import GrantedLease, fence_around
@@ -31,7 +32,6 @@ from airmirror.wire.mappings import ResetRecord
 from airmirror.wire.moves import GroupMove, Rescue, rescues_of
 from airmirror.wire.owners import Change, Owner
 
-Tell = Callable[[str], None]
 FORGET = "forget"  # the choice after which a topic is none of a flow's own
 
 
@@ -40,7 +40,7 @@ def unfreeze_after_return(
     names: Mapping[str, str],
     order: FailbackOrder,
     last: Callable[[], None] = lambda: None,
-    tell: Tell = lambda phase: None,
+    tell: Tell = silent,
 ) -> list[Continuation]:
     """Account for what returned of remote topics (``names``, with where they returned to), and unfreeze them; what was added.
     ``last``: asked under the lease, what it raises keeps them frozen.
@@ -73,7 +73,7 @@ def unfreeze_after_return(
     return found
 
 
-def forget_return(pair: Pair, names: Collection[str], order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+def forget_return(pair: Pair, names: Collection[str], order: FailbackOrder, tell: Tell = silent) -> None:
     """The reverse flow has nothing to do with these remote topics any more, which return no more.
 
     Raises FlowBusy, SlotFenced.

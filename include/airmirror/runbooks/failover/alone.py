@@ -98,8 +98,7 @@ def _mark(passed: Sequence[MappingRecord], before: Verified | None, window: str,
     last, copied = passed[-1], [mapping for mapping in passed if mapping.copied]
     end = copied[-1].target_end if copied else before.target_end if before else last.target_end
     return Verified(
-        topic=last.topic,
-        partition=last.partition,
+        *last.key,
         source_topic_id=last.source_topic_id,
         offset=last.source_end - 1,
         target_end=end,

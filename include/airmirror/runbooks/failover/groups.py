@@ -150,9 +150,8 @@ def points_of(
         group = there.get(row.group)
         found.append(
             GroupPoint(
-                group=row.group,
-                topic=row.topic,
-                partition=row.partition,
+                row.group,
+                *row.key,
                 position=row.committed.offset,
                 seen_ms=seen[row.group, row.key],
                 remote_topic=row.remote_topic,

@@ -75,8 +75,7 @@ def points(
         hold = state.holds.get(key)
         found.append(
             PartitionPoint(
-                topic=key.topic,
-                partition=key.partition,
+                *key,
                 remote_topic=remote,
                 verified_end=verified_end,
                 committed_end=committed,

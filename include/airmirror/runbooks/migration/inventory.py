@@ -6,7 +6,7 @@ Nothing is written. What this user may not see is told with its reason (``unknow
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -42,6 +42,7 @@ from airmirror.clusters.protocol.producers import (
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
+from airmirror.errors import named
 from airmirror.naming import ReplicationPolicy
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.offsets.replicated import Extent, extents
@@ -136,7 +137,7 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
         producers = _or_unknown(unknown, PRODUCERS, Producers(), lambda: active_producers(routes, first))
         if producers.unknown:
             topics = sorted({key.topic for key in producers.unknown})
-            unknown[PRODUCERS] = f"of {_few(topics)}: {next(iter(producers.unknown.values()))}; READ on the topics"
+            unknown[PRODUCERS] = f"of {named(topics, 3)}: {next(iter(producers.unknown.values()))}; READ on the topics"
         transactions: list[KnownTransaction] = _or_unknown(
             unknown, TRANSACTIONS, [], lambda: known_transactions(routes)
         )
@@ -200,7 +201,7 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
     members, denied = members_of(connect(cluster), [name for name in asked if name not in refused])
     if refused or denied:
         reasons = refused | denied
-        unknown[GROUPS] = f"of {_few(sorted(reasons))}: {next(iter(reasons.values()))}"
+        unknown[GROUPS] = f"of {named(sorted(reasons), 3)}: {next(iter(reasons.values()))}"
     by_group: dict[str, list[Member]] = {}
     for member in members:
         by_group.setdefault(member.group, []).append(member)
@@ -268,8 +269,3 @@ def _is_internal(topic: str, policy: ReplicationPolicy) -> bool:
     """Return whether it is Kafka's, Connect's, MirrorMaker 2's or Airmirror's own: these do not move."""
     own = policy.is_internal_topic(topic) or policy.is_heartbeats_topic(topic) or policy.is_checkpoints_topic(topic)
     return own or is_mapping_topic(topic) or topic.startswith("__")
-
-
-def _few(names: Iterable[str], most: int = 3) -> str:
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

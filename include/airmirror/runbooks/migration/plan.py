@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.naming import is_cycle
-from airmirror.partitions import TopicPartition
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint, groups_now
 from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
@@ -22,12 +21,12 @@ from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
 from airmirror.runbooks.migration.moving import Moving, move_groups, writers
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import SlotPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 
 DAY_MS = 24 * 3_600_000
-TAKES_MS = 7 * DAY_MS  # unless told: how long a migration lasts, with the time in which it may be undone
 LAST_WINDOWS = 20
 LEADER_SECONDS = 3.0
 
@@ -56,9 +55,7 @@ class MigrationPlan:
         return all(rule.level == "ok" for rule in self.rules)
 
 
-def migration_plan(
-    opened: Opened, takes_ms: int = TAKES_MS, tell: Callable[[str], None] = lambda phase: None
-) -> MigrationPlan:
+def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> MigrationPlan:
     """Look at both clusters. Raises what guards the clusters, what they raise, and InvalidPattern."""
     began, made_ms = time.monotonic(), int(time.time() * 1000)
     opened = caught_up(opened)
@@ -124,23 +121,18 @@ def _foreign_records(source: str, target: Routes, planned: Sequence[Planned]) ->
     """
     asked = [item for item in planned if item.error is None]
     missing = target.refresh_existing({item.remote_topic for item in asked})
-    there = [item for item in asked if item.remote_topic not in missing and target.has(_remote(item))]
-    led = set(target.with_leader([_remote(item) for item in there], LEADER_SECONDS))
-    partitions = [_partition(item, target) for item in there if _remote(item) in led]
+    there = [item for item in asked if item.remote_topic not in missing and target.has(item.remote)]
+    led = set(target.with_leader([item.remote for item in there], LEADER_SECONDS))
+    partitions = [_partition(item, target) for item in there if item.remote in led]
     _, errors = look(source, target, partitions)
     return [error for _, error in sorted(errors.items())]
-
-
-def _remote(item: Planned) -> TopicPartition:
-    return TopicPartition(item.remote_topic, item.partition)
 
 
 def _partition(item: Planned, target: Routes) -> SlotPartition:
     """The partition as a slot has it, of which only what concerns its end on the target counts here."""
     before, target_id = item.last, target.topic_ids[item.remote_topic]
     return SlotPartition(
-        topic=item.topic,
-        partition=item.partition,
+        *item.key,
         remote_topic=item.remote_topic,
         start=item.start,
         end=item.end,

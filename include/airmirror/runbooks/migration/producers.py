@@ -6,7 +6,6 @@ After the freeze nothing is replicated any more: whoever writes to the source th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
@@ -20,9 +19,8 @@ from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.reverse import reverse_state, written_on_source
 from airmirror.runbooks.moving import forget, moved, unleased
 from airmirror.runbooks.stillness import ends_of
+from airmirror.tell import Tell
 from airmirror.times import utc
-
-Tell = Callable[[str], None]
 
 
 class ConsumersNotCutOver(MoveRefused):
@@ -94,7 +92,8 @@ def cut_over_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -
             raise NotDrained(opened.flow.name, tuple(left))
 
     tell("freezing its topics")
-    freeze(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
+    why = f"moved as {order.move}: {order.reason}"
+    freeze(opened, move.names, reason=why, by=order.by, last=drained, empty_too=True, tell=tell)
     check_silence(opened, move)  # what came between the last look and the freeze is never replicated
 
 
@@ -148,7 +147,3 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         f"may be deleted on {flow.source.alias} when no application needs them: topics {', '.join(move.names)}"
         + (f"; groups {', '.join(move.groups)}" if move.groups else ""),
     ]
-
-
-def _why(order: MoveOrder) -> str:
-    return f"moved as {order.move}: {order.reason}"

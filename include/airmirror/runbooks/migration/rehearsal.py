@@ -4,7 +4,6 @@ only read."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, counted
@@ -22,8 +21,7 @@ from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
 from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Progress
-
-Tell = Callable[[str], None]
+from airmirror.tell import Tell, silent
 
 
 class MoveGroupMoved(AirmirrorError):
@@ -63,7 +61,7 @@ def shown(made: MoveRehearsal) -> Document:
     return made.document("migration rehearsal", about, {"move": made.move.name, "topics": sorted(made.move.names)})
 
 
-def rehearse_move(opened: Opened, name: str, tell: Tell = lambda phase: None) -> MoveRehearsal:
+def rehearse_move(opened: Opened, name: str, tell: Tell = silent) -> MoveRehearsal:
     """Rehearse the migration of a move group. What is not as it must be is in the answer.
 
     Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, MoveGroupMoved, RehearsalNeedsSource, or a cluster's error.

@@ -15,7 +15,6 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -27,9 +26,9 @@ from airmirror.runbooks.migration.chosen import PURPOSE, Move
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
+from airmirror.runbooks.written import ends_of_copies
+from airmirror.tell import Tell
 from airmirror.windows.mirror import caught_up_reverse
-
-Tell = Callable[[str], None]
 
 
 def prepare(
@@ -119,7 +118,7 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
         reverse = caught_up_reverse(source, flow, opened.ledger)  # afterwards: what returned meanwhile is no stranger's
         if reverse is None or not set(names) <= set(owners_now(opened).returning().values()):
             return left
-        ends = _ends(reverse)
+        ends = ends_of_copies(reverse)
         found = []
         for key in (each for each in keys if ends.get(each, 0) < stable[each]):
             batches = read_batches(source, key, ends.get(key, 0), stable[key], read_committed=True)
@@ -131,11 +130,6 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
                     f"{key}: {counted(count, 'record')} after offset {ends.get(key, 0) - 1} did not return there"
                 )
     return found
-
-
-def _ends(reverse: FlowLedger) -> dict[TopicPartition, int]:
-    last = reverse.last_mappings().values()
-    return {TopicPartition(each.remote_topic, each.partition): each.target_end for each in last}
 
 
 def _order(move: Move, order: MoveOrder) -> FailbackOrder:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Flow
 from airmirror.errors import counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
@@ -23,12 +25,12 @@ from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.producers import block_writers, check_silence, cut_over_writers, finish, is_frozen
 from airmirror.runbooks.migration.reverse import begin, check
 from airmirror.runbooks.migration.reverse import prepare as prepare_back
-from airmirror.runbooks.migration.starting import how_to_start
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
+from airmirror.tell import Tell
 from airmirror.topics.drift import drifts
 
-Tell = Callable[[str], None]
+SHOWN = ("security.protocol", "sasl.mechanism")  # of the flow's own access: what else a client needs is its own
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,21 @@ def _check_groups(work: StepWork) -> Iterator[str]:
         yield f"{group}: {counted(counts[group], 'position')}, exact: 0 records are read again{done}"
     if not work.move.groups:
         yield "no group reads these topics"
+
+
+def how_to_start(flow: Flow, move: Move, who: Literal["consumers", "producers"]) -> list[str]:
+    """Return what to tell people, a line each: who starts where, and each property that changes; no secrets."""
+    target = flow.target
+    lines = [f"start your {who} on {target.alias}:", f"  bootstrap.servers = {','.join(target.bootstrap_servers)}"]
+    settings = target.client(who.removesuffix("s"))
+    lines += [f"  {key} = {settings[key]}" for key in SHOWN if settings.get(key)]
+    if who == "consumers":
+        lines.append("  isolation.level = read_committed")
+    renamed = {topic: remote for topic, remote in move.names.items() if topic != remote}
+    lines += [f"  topic {topic} is {remote} there" for topic, remote in sorted(renamed.items())]
+    if not renamed:
+        lines.append("  topics have the same names there")
+    return lines
 
 
 def _cut_over_consumers(work: StepWork) -> Iterator[str]:

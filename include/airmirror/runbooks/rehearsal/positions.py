@@ -53,9 +53,8 @@ def prove(mirror: Mirror, points: Sequence[GroupPoint]) -> list[Proof]:
     refused = not_committable(mirror.target, {point.group for point in points if point.translation is not None})
     return [
         Proof(
-            group=point.group,
-            topic=point.topic,
-            partition=point.partition,
+            point.group,
+            *point.key,
             position=point.position,
             remote_topic=point.remote_topic,
             translation=point.translation,

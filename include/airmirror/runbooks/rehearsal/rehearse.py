@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from airmirror.errors import AirmirrorError, command, counted
@@ -16,9 +16,8 @@ from airmirror.runbooks.failover.shown import headline
 from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Order, Progress
+from airmirror.tell import Tell, silent
 from airmirror.windows.mirror import Journal, Mirror
-
-Tell = Callable[[str], None]
 
 
 class RehearsalNeedsSource(AirmirrorError, transient=True):
@@ -85,7 +84,7 @@ def shown(made: FailoverRehearsal) -> Document:
     return made.document("failover rehearsal", about, asked, made.plan.findings, [not_proven])
 
 
-def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> FailoverRehearsal:
+def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
     """Rehearse a failover of the flow. What is not as it must be is in the answer.
 
     Raises FlowFrozen, RehearsalNeedsSource, or a cluster's error.

@@ -4,7 +4,7 @@ and everything that was not as it must be."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
@@ -15,6 +15,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Finding, Row, Section
 from airmirror.rows import rows_of
 from airmirror.runbooks.rehearsal.positions import Proof
+from airmirror.tell import Tell
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class TimedStep:
 class Clock:
     """Measures steps, those that have ended; ``tell`` hears of each when it begins."""
 
-    tell: Callable[[str], None]
+    tell: Tell
     steps: list[TimedStep] = field(default_factory=list)
 
     @contextmanager
@@ -120,9 +121,7 @@ class Rehearsal:
         )
 
 
-def compare_newest(
-    opened: Opened, ends: Mapping[TopicPartition, int], most: int, tell: Callable[[str], None]
-) -> list[Audited]:
+def compare_newest(opened: Opened, ends: Mapping[TopicPartition, int], most: int, tell: Tell) -> list[Audited]:
     """Compare ``most`` source offsets of each partition before ``ends``, where what is verified of it ends, as an audit does.
 
     What lies before the first replicated offset, or has expired on either side, is no difference. Raises what ``audit`` does.

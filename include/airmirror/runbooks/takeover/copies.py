@@ -8,7 +8,7 @@ the source, record by record (invariants C and F).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, counted
@@ -17,6 +17,7 @@ from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.stop import await_stopped
+from airmirror.tell import Tell, silent
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
 from airmirror.windows.fence import fence_around, leased
@@ -26,8 +27,6 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.planning import frozen_now, make_plan
 from airmirror.windows.starts import commit_copies
 from airmirror.windows.takeover import TakenOver
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT)
     return rows
 
 
-def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda phase: None) -> list[Continued]:
+def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = silent) -> list[Continued]:
     """Take over every partition that can be; one that can't is in error and stays as it is. MirrorMaker 2 is stopped.
 
     Done under a lease of the name ``window``. Raises FlowBusy, FenceStuck, what ``prepare`` raises, or a cluster's error.
@@ -116,8 +115,7 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda p
 def _continued(item: Planned, recorded: Recorded | None, found: Found | None) -> Continued:
     copies = found if isinstance(found, TakenOver) else None
     return Continued(
-        topic=item.topic,
-        partition=item.partition,
+        *item.key,
         remote_topic=item.remote_topic,
         recorded=-1 if recorded is None else recorded.offset,
         since=copies.accounts[0].start if copies else -1,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, counted
@@ -19,6 +19,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.compacted import compared
 from airmirror.runbooks.takeover.order import TakeoverOrder
+from airmirror.tell import Tell, silent
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.fence import fence_around, leased
@@ -27,8 +28,6 @@ from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.takeover import TakenOver, start_records
 from airmirror.wire.mappings import MappingRecord
-
-Tell = Callable[[str], None]
 
 
 class NoHistoryInAggregate(AirmirrorError):
@@ -80,7 +79,7 @@ def history_step(opened: Opened, order: TakeoverOrder, progress: Progress = SILE
 
 
 def make_exact(
-    opened: Opened, topics: Collection[str] = (), *, write: bool, wait: float, tell: Tell = lambda phase: None
+    opened: Opened, topics: Collection[str] = (), *, write: bool, wait: float, tell: Tell = silent
 ) -> list[ComparedCopies]:
     """Compare MirrorMaker 2's copies of the flow's partitions (or those of ``topics``), one topic after the other.
 

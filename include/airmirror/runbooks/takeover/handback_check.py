@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patie
 from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.handover import BACK
 from airmirror.windows.history import ranges, runs
@@ -27,8 +28,6 @@ from airmirror.wire.mappings import MappingRecord
 
 FIRST = 1_000  # records of the target that are followed, of each partition
 SAMPLE_SECONDS = 1.0
-
-Tell = Callable[[str], None]
 
 
 class HandbackVerdict(StrEnum):
@@ -98,7 +97,7 @@ class HandbackCheck:
         return any(row.verdict in WRONG for row in self.partitions)
 
 
-def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase: None) -> HandbackCheck:
+def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = silent) -> HandbackCheck:
     """Look at MirrorMaker 2's first records of each partition; for ``wait`` seconds where it has copied none yet.
 
     Ends at once where one partition is wrong. Writes only the ledger. Raises a cluster's error.
@@ -181,12 +180,9 @@ def _unfit(mirror: Mirror, last: MappingRecord, is_gone: bool) -> FirstRecords |
         reason = "the source topic was created again"
     elif mirror.target.topic_ids[last.remote_topic] != last.target_topic_id:
         reason = "the remote topic was created again"
-    key = last.key
-    return (
-        FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
-        if reason
-        else None
-    )
+    if not reason:
+        return None
+    return FirstRecords(last.key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
 
 
 def _compared(

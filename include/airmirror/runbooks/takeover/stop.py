@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import await_still
+from airmirror.tell import Tell, silent
 from airmirror.windows.mirrormaker import writers
 
 STILL_SECONDS = 5.0  # more than a request of a producer that was killed may take to arrive
@@ -28,9 +27,7 @@ class MirrorMakerRuns(RunbookError, transient=True):
         )
 
 
-def await_stopped(
-    opened: Opened, seconds: float, still: float = STILL_SECONDS, tell: Callable[[str], None] = lambda phase: None
-) -> None:
+def await_stopped(opened: Opened, seconds: float, still: float = STILL_SECONDS, tell: Tell = silent) -> None:
     """Return when for ``still`` seconds nobody of it was seen and nothing has moved. Raises MirrorMakerRuns after ``seconds``."""
     flow = opened.flow
     remote = set(plan_topics(opened).topics.values())

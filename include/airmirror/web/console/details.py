@@ -11,7 +11,6 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row, story, topics, verified_of
 from airmirror.rows import row_of, rows_of
 from airmirror.web.console.known import known
-from airmirror.wire.mappings import MappingRecord
 
 MOST_RANGES = 200
 MOST_ROWS = 5_000  # of a page of groups
@@ -48,7 +47,11 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
             "source_start source_end target_start target_end remote_topic copied control aborted holes lost bytes=size "
             "runs read_back=was_read_back verified window slot time_ms digest",
             runs=lambda each: len(each.ranges),
-            verified=lambda each: verified is not None and _is_passed(each, verified.source_topic_id, verified.offset),
+            verified=lambda each: (
+                verified is not None
+                and each.source_topic_id == verified.source_topic_id
+                and each.source_end <= verified.offset + 1
+            ),
             digest=lambda each: each.digest.hex(),
         ),
         "more": len(ranges) > MOST_RANGES,
@@ -99,7 +102,3 @@ def _group_row(key: tuple[str, str, int], offset: GroupOffset | None, lag: Group
         "reason": offset.reason if offset else None,
         "seen_ms": max(row.time_ms for row in (offset, lag) if row is not None),
     }
-
-
-def _is_passed(record: MappingRecord, topic_id: Any, offset: int) -> bool:
-    return record.source_topic_id == topic_id and record.source_end <= offset + 1

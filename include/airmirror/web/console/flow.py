@@ -19,7 +19,7 @@ from airmirror.ledger.queries import window_rows
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
 from airmirror.on_airflow.dags.common import link_to
-from airmirror.rows import rows_of
+from airmirror.rows import row_of, rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
 from airmirror.wire.mappings import Action, Decision
@@ -171,17 +171,12 @@ def _windows(
     for window in with_ends([each.row for each in committed], ends, MOST_WINDOWS):
         row = rows.get(window.window)
         found.append(
-            {
-                "window": window.window,
+            row_of(window, "window ended_ms partitions copied bytes failed")
+            | {
                 "run": window.window.split("#", 1)[0] if "#" in window.window else None,
                 "first_ms": row.row.first_ms if row else None,
-                "ended_ms": window.ended_ms,
-                "partitions": window.partitions,
                 "verified": row.verified if row else 0,
                 "let_pass": let_pass.get(window.window, []),
-                "copied": window.copied,
-                "bytes": window.bytes,
-                "failed": window.failed,
                 "error": window.error[:MOST_TEXT],
                 "page": page(window.window),
             }
