@@ -167,7 +167,7 @@ def test_groups_on_a_compacted_topic_there_and_back(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
 ) -> None:
     """Both clusters' cleaners work independently, before windows and after. What is on both is read once, from anywhere."""
-    flow, group = flow_of(east, west, tmp_path, config=COMPACTED), topic("billing")
+    flow, group = flow_of(east, west, tmp_path, config=COMPACTED | AT_REST), topic("billing")
     for turn in range(4):
         # Half of the keys come again and again.
         records = [
@@ -177,6 +177,9 @@ def test_groups_on_a_compacted_topic_there_and_back(
         produce(east, flow.topic, [Record(b"last-%d" % turn, b"last-%d" % turn)], partition=0)
         if turn == 1:
             flow.run()  # what is compacted on the source from here on is on the target still, or was compacted there
+            for cluster, name in ((east, flow.topic), (west, flow.remote_topic)):
+                for key in AT_REST:
+                    set_config(cluster, name, key, COMPACTED[key])
             wait_until_compacted(east, flow.topic, roll=True)
     assert flow.run().is_verified
     wait_until_compacted(west, flow.remote_topic)
