@@ -59,7 +59,7 @@ def test_what_is_frozen_or_returns_keeps_all_its_mapping_records() -> None:
 def test_what_a_window_has_left_in_hours_is_pruned_lease_by_lease(
     seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once an hour, or once in many hours, at most one lease's records would be fewer than come. Windows wait for a minute only."""
+    """One lease's records an hour would be fewer than come. Windows wait for a minute only."""
     left = [3, 3, 1]
     routes = SimpleNamespace(topic_ids={})
     monkeypatch.setattr(pruning, "Routes", lambda *_: nullcontext(routes))
