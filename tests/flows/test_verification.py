@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.naming import mapping_topic
@@ -22,7 +24,7 @@ from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
-from support.topics import Record, admin, end_offsets, produce, read_all
+from support.topics import Record, admin, create_topic, delete_topic, end_offsets, produce, read_all
 
 
 def values(first: int, end: int) -> list[Record]:
@@ -109,6 +111,24 @@ def test_records_of_others_in_an_aggregate_are_no_difference(east: Broker, west:
     flow = filled(east, west, tmp_path, settings={"aggregate": "true"})
     foreign_at_the_end(flow)
     assert (verified(flow).records, verified(flow).errors) == (60, ())
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_others_are_compared_where_a_topic_is_gone(side: str, east: Broker, west: Broker, tmp_path: Path) -> None:
+    prefix = f"part-{uuid.uuid4().hex[:8]}"
+    left, gone = (create_topic(east, f"{prefix}-{name}", 1) for name in ("left", "gone"))
+    flow = mirror(east, west, tmp_path, topic=f"{prefix}-.*")
+    for topic in (left, gone):
+        produce(east, topic, values(0, 20))
+    flow.run()
+    alias = flow.flow.source.alias
+    delete_topic(*((east, gone) if side == "source" else (west, f"{alias}.{gone}")))
+    missing, there = compare_all(flow.opened, [])
+    assert (missing.topic, type(missing.error)) == (gone, TopicNotFound)
+    assert (there.topic, there.records, there.errors) == (left, 20, ())
+    assert [row.records for row in compare_all(flow.opened, [left])] == [20]
+    excluded = replace(flow.opened, flow=replace(flow.flow, topics_exclude=(gone,)))
+    assert [row.topic for row in compare_all(excluded, [])] == [left]
 
 
 COMPACTED = {

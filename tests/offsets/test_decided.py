@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from airmirror.offsets import groups
+from airmirror.offsets import groups, pruning
 from airmirror.offsets.groups import settled
-from airmirror.offsets.pruning import kept_topics
+from airmirror.offsets.pruning import kept_topics, prune_mappings
 from airmirror.wire.owners import Change, OrderScope, Owners, Signed, changed
 
 MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
@@ -52,3 +53,20 @@ def test_what_is_frozen_or_returns_keeps_all_its_mapping_records() -> None:
         "frozen",
         "returns",
     }
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(60.0, 7), (0.0, 3)])
+def test_what_a_window_has_left_in_hours_is_pruned_lease_by_lease(
+    seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One lease's records an hour would be fewer than come. Windows wait for a minute only."""
+    left = [3, 3, 1]
+    routes = SimpleNamespace(topic_ids={})
+    monkeypatch.setattr(pruning, "Routes", lambda *_: nullcontext(routes))
+    monkeypatch.setattr(pruning, "extents", lambda *_: {})
+    monkeypatch.setattr(pruning, "kept_topics", lambda *_: set())
+    monkeypatch.setattr(pruning, "MOST", 3)
+    monkeypatch.setattr(pruning, "SECONDS", seconds)
+    monkeypatch.setattr(pruning, "delete_mappings", lambda *_: left.pop(0))
+    flow, ledger = SimpleNamespace(source=None, name="east->west"), SimpleNamespace(last_mappings=dict)
+    assert prune_mappings(cast(Any, flow), cast(Any, ledger)) == expected

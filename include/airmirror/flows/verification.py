@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import NotOfTheFlow
@@ -48,24 +48,30 @@ class ComparedPartition(CopyFacts):
 def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition]:
     """Compare every replicated partition of ``topics`` (all, when empty). Raises NotOfTheFlow, or a cluster's transient error.
 
-    A window may be at work: what it commits after the beginning is left out.
+    A window may be at work: what it commits after the beginning is left out. A partition that one side does not have any more is
+    an error of its own; where nobody names its topic, and the flow does not replicate it any more or it is forgotten, it is none.
     """
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
     with Mirror.open(flow, ledger, "verify") as mirror:
-        ends = _stable_ends(mirror.target, ledger.last_mappings().values())
+        gone = _gone(mirror, ledger.last_mappings().values())
+        ends = _stable_ends(mirror.target, (last for last in ledger.last_mappings().values() if last.key not in gone))
         catch_up_ledger(opened)  # all that lies below the ends is known now
         newest = {TopicPartition(*key): record for key, record in ledger.last_mappings().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
         for topic in sorted(set(topics) - {key.topic for key in chosen}):
             if topic not in select(flow, [topic]) or mirror.source.refresh_existing([topic]):
                 raise NotOfTheFlow(flow.name, topic)
+        forgotten = ledger.state().forgotten
+        expected = set(topics) or select(flow, {key.topic for key in gone if key not in forgotten})
+        missing = [last for key, last in chosen.items() if key in gone and key.topic in expected]
+        rows = [_not_compared(last, gone[last.key]) for last in missing]
+        chosen = {key: last for key, last in chosen.items() if key not in gone}
         logs = look_at_logs(mirror, list(chosen.values()))
         progress = ledger.progress()
         resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
         for reset in ledger.resets():
             resets.get(reset.key, set()).update((reset.lost_first, reset.start))
-        rows = []
         for key, last in chosen.items():
             mappings = list(ledger.mappings(*key, last.source_topic_id))
             end = ends.get(last.remote, last.target_end)
@@ -74,7 +80,27 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
                     logs=logs, mappings=mappings, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
                 )
             )
-    return rows
+    return sorted(rows, key=lambda row: row.key)
+
+
+def _gone(mirror: Mirror, records: Collection[MappingRecord]) -> dict[TopicPartition, TopicNotFound]:
+    """The partitions that the source or the target does not have any more, or hides."""
+    found: dict[TopicPartition, TopicNotFound] = {}
+    for routes, there in (
+        (mirror.target, {last.key: last.remote for last in records}),
+        (mirror.source, {last.key: last.key for last in records}),
+    ):
+        missing = routes.refresh_existing({partition.topic for partition in there.values()})
+        for key, partition in there.items():
+            if partition.topic in missing:
+                found[key] = missing[partition.topic]
+            elif not routes.has(partition):
+                found[key] = TopicNotFound(routes.alias, *partition)
+    return found
+
+
+def _not_compared(last: MappingRecord, error: AirmirrorError) -> ComparedPartition:
+    return ComparedPartition(*last.key, last.remote_topic, records=0, expired=0, lost=0, errors=(error,))
 
 
 def _stable_ends(target: Routes, records: Iterable[MappingRecord]) -> dict[TopicPartition, int]:
@@ -93,7 +119,7 @@ def _compared(
     if now != last.source_topic_id:
         recreated = TopicRecreated(alias, *key, str(last.source_topic_id), str(now))
         of_flow(recreated, logs.flow)
-        return ComparedPartition(*key, last.remote_topic, records=0, expired=0, lost=0, errors=(recreated,))
+        return _not_compared(last, recreated)
     records = expired = 0
     start = max([logs.starts[key][0], *(mapping.source_start for mapping in mappings[:1])])
     gaps = uncovered(mappings, start, max(last.source_end, progress + 1))

@@ -8,6 +8,7 @@ under the same key is not deleted with it.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,12 +21,15 @@ from airmirror.tell import Tell, silent
 from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal, returns_of
 
-MOST = 100_000  # mapping records in one run
+MOST = 100_000  # mapping records under one lease
+SECONDS = 60.0  # after which what is left is left to the next time, because windows wait meanwhile
 AT_ONCE = 5_000  # of them waited for together
 
 
 def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = silent) -> int:
     """Delete the mapping records that lie below the source's log starts; how many. The ledger must have caught up.
+
+    A window that followed for hours leaves more than are deleted under one lease, so it is taken again for a minute.
 
     Raises FlowBusy, or a cluster's error.
     """
@@ -40,7 +44,12 @@ def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = silent) -> int:
         still = kept_topics(flow, ledger)  # one may have been frozen since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
-    return delete_mappings(flow, ledger, below, tell)
+    count, until = 0, time.monotonic() + SECONDS
+    while deleted := delete_mappings(flow, ledger, below, tell):
+        count += deleted
+        if deleted < MOST or time.monotonic() >= until:
+            break
+    return count
 
 
 def kept_topics(flow: Flow, ledger: FlowLedger) -> set[str]:
