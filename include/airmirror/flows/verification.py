@@ -14,11 +14,10 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.reset import NotOfTheFlow
+from airmirror.flows.reset import check_of_the_flow
 from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.rows import row_of
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
-from airmirror.topics.names import select
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
 from airmirror.windows.errors import Unaccounted
@@ -57,9 +56,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         catch_up_ledger(opened)  # all that lies below the ends is known now
         newest = {TopicPartition(*key): record for key, record in ledger.last_mappings().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
-        for topic in sorted(set(topics) - {key.topic for key in chosen}):
-            if topic not in select(flow, [topic]) or mirror.source.refresh_existing([topic]):
-                raise NotOfTheFlow(flow.name, topic)
+        check_of_the_flow(mirror, set(topics) - {key.topic for key in chosen})
         logs = look_at_logs(mirror, list(chosen.values()))
         progress = ledger.progress()
         resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
