@@ -100,7 +100,11 @@ def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pyte
         FLOW
     )
     opened: Any = SimpleNamespace(flow=flow, ledger=own, configuration=SimpleNamespace(has_reverse=lambda _: True))
-    source_gone = {"caught_up": lambda given, soon: given, "unreachable": lambda _: "it is gone", "Mirror": Opens}
+    source_gone: dict[str, Any] = {
+        "caught_up": lambda given, soon: given,
+        "unreachable": lambda _: "it is gone",
+        "Mirror": Opens,
+    }
     source_gone |= {"extents": lambda *_: {}, "groups_as_last_seen": lambda _: [], "kinds_as_last_seen": lambda _: {}}
     for name, value in source_gone.items():
         monkeypatch.setattr(plan, name, value)

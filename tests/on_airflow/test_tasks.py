@@ -211,6 +211,7 @@ def test_what_one_question_has_no_place_for_is_asked_about_after_it(
     def held_by_gate(_: object, only: set[tuple[str, int, int]] | None) -> list[Any]:
         return [item for item in held if only is None or item.incident in only]
 
+    monkeypatch.setattr("airmirror.on_airflow.dags.operators.dag_is_paused", lambda dag_id: False)
     monkeypatch.setattr(decide_work, "held_by_gate", held_by_gate)
     monkeypatch.setattr(decide_work, "opened_flow", Given(opened(tmp_path)))
     tasks: dict[str, Any] = decide_dag(parse(CONFIGURATION, "mirror.properties").flow("a->b")).task_dict
