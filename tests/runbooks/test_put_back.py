@@ -53,4 +53,4 @@ def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.Mon
     expired, (there, written) = moved(5, -1), writer({}, monkeypatch)
     assert not expired.why_not and "has committed 12 since" in moved(5, 12).why_not
     put_back(there, [expired])
-    assert written == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]
+    assert [each for each in written if each] == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]
