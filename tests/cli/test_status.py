@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from airmirror.cli import show
+from airmirror.cli import status as cli_status
 from airmirror.cli.main import app
 from airmirror.clusters.admin.client import ClusterUnreachable
 from airmirror.errors import AirmirrorError
@@ -53,6 +54,7 @@ def test_a_flow_that_can_not_be_looked_at_hides_no_other(
         return SimpleNamespace(flow=opened.flow.name, needs_somebody=False, unreachable="")
 
     monkeypatch.setattr(status, "flow_status", looked)
+    monkeypatch.setattr(cli_status, "asdict", vars)
     monkeypatch.setattr(show, "status", lambda item: [f"this is {item.flow}"])
     flows = ("a->b", "b->a", "c->a")
     lines = [*(f"{name}.bootstrap.servers = {name}:1" for name in "abc"), *(f"{name}.enabled = true" for name in flows)]
@@ -62,5 +64,9 @@ def test_a_flow_that_can_not_be_looked_at_hides_no_other(
     shown = CliRunner().invoke(app, asked)
     assert shown.stdout.split("\n")[:2] == ["this is a->b", "this is c->a"] and shown.exit_code == code, shown.output
     assert str(error) in shown.stderr
+    as_json = CliRunner().invoke(app, [*asked, "--json"])
+    first, failed, last = json.loads(as_json.stdout)
+    assert (first["flow"], failed["flow"], last["flow"]) == flows and as_json.exit_code == code
+    assert failed["error"] == {"name": type(error).__name__, "transient": code == 75, "message": str(error)}
     alone = CliRunner().invoke(app, [*asked, "--flow", "b->a"])
     assert str(error) in alone.stderr and not alone.stdout

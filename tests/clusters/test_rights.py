@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,12 @@ from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.heartbeats import emit_heartbeat
 from airmirror.offsets.syncs import emit_offset_syncs
+from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.undo import undo
 from airmirror.windows.resets import Choice
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support import ROOT
+from support.failovers import DISASTER, fail_over
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
 from support.post_window import emit, sync
@@ -157,6 +161,16 @@ def use_every_feature(flow: Mirror, east: Broker, west: Broker, group: str) -> N
     assert committed(west, group) == {(flow.remote_topic, 0): 30}
     assert emit_heartbeat(heartbeat_flow(flow.opened.configuration, flow.flow.name)) == "heartbeats"
     assert sum(row.records for row in compare_all(flow.opened, []) if not row.error) == 80
+
+    # A failover, and its undo: a group that had no position on the target has none again.
+    new = f"{group}-new"
+    commit(east, new, {(flow.topic, 0): 30})
+    assert emit(flow, new) == 1  # so that the ledger has seen it
+    fail_over(flow.opened, replace(DISASTER, anyway=True))
+    assert committed(west, new) == {(flow.remote_topic, 0): 30}
+    undo(flow.opened, FailoverOrder(reason="a false alarm", by="somebody"))
+    assert committed(west, new) == {} and committed(west, group) == {(flow.remote_topic, 0): 30}
+
     again = ResetOrder(
         topics=(flow.topic,), partitions=(), choice=Choice.START_AGAIN, recreate=True, by="somebody", reason="a test"
     )

@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from airmirror.cli.failures import BAD_INPUT, status_of
 from airmirror.flows import freezing
 from airmirror.flows.freezing import StillReturning, check_none_returns
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks.failback import differing, returning
+from airmirror.runbooks.failback import differing, returning, undo
 from airmirror.runbooks.failback.differing import ReturnDiffers
 from airmirror.runbooks.failback.order import FailbackOrder
+from airmirror.runbooks.failback.pair import NothingReturns
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnRefused, returnable
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 
@@ -65,6 +67,24 @@ def test_what_the_gate_holds_of_topics_that_the_order_does_not_name_stays_held(
     order = FailbackOrder(reason="why", by="ada", topics=("shop",), accept=accept)
     differing.prove(mirror, cast(Any, None), ["shop"], order)
     assert left == [{TopicPartition("bill", 0)}]
+
+
+def test_an_undo_for_a_topic_of_which_the_flow_knows_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That nothing of it returns any more would be true, while the topic that was meant returns."""
+    owners = Owners()
+    for change in (Change.FREEZE, Change.BEGIN):
+        owners = after(
+            owners, changed(owners, change, ["shop"], SIGNED, scope=OrderScope.TOPIC, remote={"shop": "east.shop"})
+        )
+    ledger = SimpleNamespace(state=lambda: SimpleNamespace(known=[("bill", 0)]), owners=lambda: owners)
+    monkeypatch.setattr(undo, "to_put_back", lambda *_: [])
+    forward = SimpleNamespace(ledger=ledger, flow=SimpleNamespace(name="east->west"))
+    pair: Any = SimpleNamespace(forward=forward, returning=owners.returning_by)
+    with pytest.raises(NothingReturns, match="nothing of shpo:") as refused:
+        undo._look(pair, cast(Any, None), ["shop", "shpo"])
+    assert status_of(refused.value) == BAD_INPUT
+    for topics in ([], ["shop"], ["bill"]):  # of bill nothing returns any more: done again, an undo has nothing to do
+        undo._look(pair, cast(Any, None), topics)
 
 
 @pytest.mark.parametrize("topics", [(), ("shop",)])

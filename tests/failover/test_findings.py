@@ -18,13 +18,26 @@ GROUP = GroupPoint("billing", "orders", 0, 10, 1_000, "east.orders", 10, True, 0
 
 
 def found(partition: PartitionPoint = THERE, group: GroupPoint = GROUP, **other: Any) -> dict[str, Finding]:
-    given: dict[str, Any] = {"source_error": "", "kinds": {}, "drift": (), "refused": [], "applications": ()}
+    given: dict[str, Any] = {
+        "source_error": "",
+        "kinds": {},
+        "drift": (),
+        "refused": [],
+        "applications": (),
+        "excluded": [],
+    }
     given |= {"has_reverse": True, "now_ms": 1_000} | other
     return {each.what: each for each in findings("east->west", partitions=[partition], groups=[group], **given)}
 
 
 def test_nothing_stops_what_has_been_replicated() -> None:
     assert {each.level for each in found().values()} == {"ok"}
+
+
+def test_a_topic_that_is_excluded_since_is_named() -> None:
+    """The plan has no row of it: who looks for it is to see why."""
+    replicated = found(excluded=["old"])["something was replicated"]
+    assert replicated.level == "ok" and replicated.evidence.endswith("as the flow does not replicate it any more: old")
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from airmirror.config import parse
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
+from airmirror.runbooks.failover import plan
 from airmirror.runbooks.failover.partitions import points
 from ledger.test_ledger import entries, load, mapping, verified
 
@@ -84,3 +87,37 @@ def test_what_is_frozen_by_its_name_does_not_count(ledger: Ledger) -> None:
     (point,) = points(flow.state(), **known, apart=lambda topic: False)
     assert point.missing is None and point.complete_ms is None
     assert points(flow.state(), **known, apart={point.topic}.__contains__) == []
+
+
+def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No window sees where it ends: the recovery point of all others would not be known. The plan names it."""
+    own = ledger.flow(FLOW)
+    load(own, entries(mapping(0, 10), verified(9), replace(mapping(0, 5), topic="old", remote_topic="a.old")))
+    own.note_standings([Standing("orders", 0, "a.orders", 10, 10)])
+    own.count_verified()
+    own.note({}, {(SEEN, ""): 90.0})
+    flow = parse("clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\na->b.enabled = true", "").flow(
+        FLOW
+    )
+    opened: Any = SimpleNamespace(flow=flow, ledger=own, configuration=SimpleNamespace(has_reverse=lambda _: True))
+    source_gone: dict[str, Any] = {
+        "caught_up": lambda given, soon: given,
+        "unreachable": lambda _: "it is gone",
+        "Mirror": Opens,
+    }
+    source_gone |= {"extents": lambda *_: {}, "groups_as_last_seen": lambda _: [], "kinds_as_last_seen": lambda _: {}}
+    for name, value in source_gone.items():
+        monkeypatch.setattr(plan, name, value)
+    assert plan.failover_plan(opened).recovery_ms is None
+    opened.flow = replace(flow, topics_exclude=("old",))
+    made = plan.failover_plan(opened)
+    assert made.recovery_ms == made.made_ms - 90_000 and list(made.names) == ["orders"]
+    assert [each.what for each in made.findings if "any more: old" in each.evidence] == ["something was replicated"]
+
+
+class Opens:
+    """In the place of ``Mirror``: no cluster is asked."""
+
+    @staticmethod
+    def open(*_: object) -> Any:
+        return nullcontext(SimpleNamespace(target=None, source=None))

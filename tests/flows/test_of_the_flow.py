@@ -10,12 +10,14 @@ from typing import Any, cast
 
 import pytest
 
+from airmirror.cli.failures import BAD_INPUT, status_of
 from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.flows import verification
 from airmirror.flows.reset import NotOfTheFlow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks import draining
+from airmirror.runbooks.takeover import exact
 from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.owners import Owners
 from support.flows import a_flow
@@ -39,7 +41,7 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[ComparedPart
 
     @contextmanager
     def opened(*_: object) -> Iterator[Any]:
-        yield SimpleNamespace(source=routes("east", ON_SOURCE), target=routes("west", ON_TARGET))
+        yield SimpleNamespace(flow=FLOW, source=routes("east", ON_SOURCE), target=routes("west", ON_TARGET))
 
     def compared(*, last: MappingRecord, **_: object) -> ComparedPartition:
         return ComparedPartition(*last.key, last.remote_topic, records=10, expired=0, lost=0, errors=())
@@ -86,6 +88,29 @@ def test_a_topic_that_is_gone_is_an_error_of_its_own(verified: Callable[..., lis
     assert [(row.topic, bool(row.error)) for row in verified(["orders"], orders, gone)] == [("orders", False)]
     (named,) = verified(["old"], orders, copy)
     assert "'west' has no topic 'east.old'" in str(named.error)
+
+
+@contextmanager
+def opened(*_: object) -> Iterator[Any]:
+    source = SimpleNamespace(refresh_existing=lambda names: {name: "gone" for name in {*names} - ON_SOURCE})
+    target = SimpleNamespace(refresh_existing=lambda names: set[str]())
+    yield SimpleNamespace(flow=FLOW, source=source, target=target, refresh=lambda: None)
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_the_history_of_a_topic_that_there_is_not_is_refused(write: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was made exact, and *Done: history* would say that it was."""
+    monkeypatch.setattr(exact, "Mirror", SimpleNamespace(open=opened))
+    monkeypatch.setattr(exact, "caught_up", lambda given: given)
+    monkeypatch.setattr(exact, "catch_up_ledger", lambda given: None)
+    monkeypatch.setattr(exact, "_firsts", lambda ledger: {})
+    monkeypatch.setattr(exact, "compacted_topics", lambda mirror, topics: {})
+    given: Any = SimpleNamespace(flow=FLOW, ledger=None)
+    for topic in ("oders", "old"):
+        with pytest.raises(NotOfTheFlow, match=topic) as refused:
+            exact.make_exact(given, ["orders", topic], write=write, wait=0)
+        assert status_of(refused.value) == BAD_INPUT
+    assert exact.make_exact(given, ["orders"], write=write, wait=0) == []
 
 
 def test_a_topic_that_is_excluded_since_is_not_drained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,11 +27,12 @@ from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.dags.audit import CompareRange, audit_dag, places
 from airmirror.on_airflow.dags.common import incident_id
+from airmirror.on_airflow.dags.decide import CarryOut, decide_dag
 from airmirror.on_airflow.dags.maintenance import Prune
-from airmirror.on_airflow.dags.operators import AskToDecide, Idle
+from airmirror.on_airflow.dags.operators import HELD, AskToDecide, Idle
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.question import ACCEPT_LOSS
+from airmirror.on_airflow.question import ACCEPT_LOSS, KEEP, MOST_ASKED
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
@@ -198,6 +199,38 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     assert "decide.a.b is paused, so that it asks no operator: switch it on." in caplog.text
     with pytest.raises(AirflowSkipException):
         ask.execute({"ti": Task()})  # type: ignore[typeddict-item]
+
+
+def test_what_one_question_has_no_place_for_is_asked_about_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept held, it all stays the same incident: no window asks again."""
+    held = [SimpleNamespace(incident=("orders", number, 49)) for number in range(MOST_ASKED + 2)]
+    every = [list(item.incident) for item in held]
+
+    def held_by_gate(_: object, only: set[tuple[str, int, int]] | None) -> list[Any]:
+        return [item for item in held if only is None or item.incident in only]
+
+    monkeypatch.setattr("airmirror.on_airflow.dags.operators.dag_is_paused", lambda dag_id: False)
+    monkeypatch.setattr(decide_work, "held_by_gate", held_by_gate)
+    monkeypatch.setattr(decide_work, "opened_flow", Given(opened(tmp_path)))
+    tasks: dict[str, Any] = decide_dag(parse(CONFIGURATION, "mirror.properties").flow("a->b")).task_dict
+
+    def left(conf: dict[str, Any], shown: list[list[Any]]) -> Any:
+        given = SimpleNamespace(option=KEEP, reason="", by="ada", at=timezone.utcnow(), shown=shown)
+        monkeypatch.setattr(CarryOut, "answer", lambda *_: given)
+        task = Task()
+        tasks["carry_out"].work({"ti": task, "run_id": "r", "dag_run": SimpleNamespace(conf=conf)}, Selection())
+        return task.pushed[HELD]
+
+    rest = left({"held": every}, every[:MOST_ASKED])
+    assert rest == left({}, every[:MOST_ASKED]) == every[MOST_ASKED:]
+    with pytest.raises(DagRunTriggerException):
+        tasks["ask_about_rest"].execute({"ti": Task(carry_out_held=rest)})
+    assert tasks["ask_about_rest"].conf == {"held": rest} and tasks["ask_about_rest"].trigger_dag_id == "decide.a.b"
+    assert left({"held": rest}, rest) == []
+    with pytest.raises(AirflowSkipException):
+        tasks["ask_about_rest"].execute({"ti": Task(carry_out_held=[])})
 
 
 def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Broker, tmp_path: Path) -> None:

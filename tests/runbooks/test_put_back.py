@@ -42,8 +42,9 @@ def test_a_right_that_is_missing_is_not_told_as_a_member(monkeypatch: pytest.Mon
         put_back(denied, [moved(-1, 9)])
     for active in (68, 86):
         joined, _ = writer({("billing", KEY): active}, monkeypatch)
-        with pytest.raises(GroupsActive, match="billing"):
+        with pytest.raises(GroupsActive, match="billing") as refused:
             put_back(joined, [moved(-1, 9)])
+        assert "no group was moved" not in str(refused.value)  # others may have been put back
     assert written == [{}]  # and no move was forgotten
 
 
@@ -52,4 +53,4 @@ def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.Mon
     expired, (there, written) = moved(5, -1), writer({}, monkeypatch)
     assert not expired.why_not and "has committed 12 since" in moved(5, 12).why_not
     put_back(there, [expired])
-    assert written == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]
+    assert [each for each in written if each] == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]

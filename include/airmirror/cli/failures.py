@@ -35,10 +35,14 @@ def status_of_all(errors: Iterable[AirmirrorError]) -> int:
     return TRY_AGAIN if {status_of(error) for error in errors} == {TRY_AGAIN} else NOT_VERIFIED
 
 
-def as_json(error: AirmirrorError) -> str:
+def told(error: AirmirrorError) -> dict[str, str | bool]:
     """An error for programs."""
-    told = {"name": type(error).__name__, "transient": error.transient, "message": str(error)}
-    return json.dumps({"error": told}, indent=2, ensure_ascii=False)
+    return {"name": type(error).__name__, "transient": error.transient, "message": str(error)}
+
+
+def as_json(error: AirmirrorError) -> str:
+    """The same as JSON."""
+    return json.dumps({"error": told(error)}, indent=2, ensure_ascii=False)
 
 
 @contextmanager

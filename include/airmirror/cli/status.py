@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from airmirror.cli import show
-from airmirror.cli.failures import NOT_VERIFIED, TRY_AGAIN, failures_reported
+from airmirror.cli.failures import NOT_VERIFIED, TRY_AGAIN, failures_reported, told
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -36,7 +36,8 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. While a cluster does not
-    answer, as the ledger last saw them. Exit status: 1 something needs a person, 75 a cluster does not answer.
+    answer, as the ledger last saw them. --json has the `error` of a flow that can't be looked at in its place. Exit status: 1
+    something needs a person, 75 a cluster does not answer.
     """
     from airmirror.flows.status import flow_status
 
@@ -45,16 +46,19 @@ def status(
         wrong = ConfigurationError(str(config), checked.problems)
         Console(stderr=True).print(line("error:", wrong), soft_wrap=True)
     configuration, found, failed = checked.configuration, [], list[AirmirrorError]()
+    rows = list[dict[str, Any]]()
     for each in [configuration.flow(flow)] if flow else configuration.enabled:
         try:
             with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
                 found.append(flow_status(opened))
+                rows.append(asdict(found[-1]))
         except AirmirrorError as error:
-            if flow or as_json or len(configuration.enabled) == 1:
+            if flow or len(configuration.enabled) == 1:
                 raise
             failed.append(error)
+            rows.append({"flow": each.name, "error": told(error)})
     if as_json:
-        print_json(console, [asdict(item) for item in found])
+        print_json(console, rows)
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
     for why in failed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,6 +38,13 @@ class NotOfTheFlow(AirmirrorError, bad_input=True):
     def __str__(self) -> str:
         topics = command("topics", flow=self.flow)
         return f"flow {self.flow!r} neither replicates topic {self.topic!r} nor has done so; see {topics}"
+
+
+def check_of_the_flow(mirror: Mirror, topics: Iterable[str]) -> None:
+    """Raises NotOfTheFlow for a topic that the flow does not replicate, or that the source does not have."""
+    for topic in sorted(topics):
+        if topic not in select(mirror.flow, [topic]) or mirror.source.refresh_existing([topic]):
+            raise NotOfTheFlow(mirror.flow.name, topic)
 
 
 @dataclass(frozen=True)

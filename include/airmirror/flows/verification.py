@@ -14,7 +14,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.reset import NotOfTheFlow
+from airmirror.flows.reset import check_of_the_flow
 from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.rows import row_of
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
@@ -59,9 +59,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         catch_up_ledger(opened)  # all that lies below the ends is known now
         newest = {TopicPartition(*key): record for key, record in ledger.last_mappings().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
-        for topic in sorted(set(topics) - {key.topic for key in chosen}):
-            if topic not in select(flow, [topic]) or mirror.source.refresh_existing([topic]):
-                raise NotOfTheFlow(flow.name, topic)
+        check_of_the_flow(mirror, set(topics) - {key.topic for key in chosen})
         forgotten = ledger.state().forgotten
         expected = set(topics) or select(flow, {key.topic for key in gone if key not in forgotten})
         missing = [last for key, last in chosen.items() if key in gone and key.topic in expected]

@@ -39,11 +39,11 @@ Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and p
 
 
 class GroupsActive(RunbookError, transient=True):
-    """Groups with members on the target: a broker lets only them write their offsets. Nothing was moved."""
+    """Groups with members on the target: a broker lets only them write their offsets, which stay as they are."""
 
     @property
     def what(self) -> str:
-        return "no group was moved, because some have members on the target; stop these consumers, and do this again"
+        return "groups have members on the target, and their offsets stay as they are; stop these consumers, and do this again"
 
 
 class GroupsReadOn(RunbookError, transient=True):

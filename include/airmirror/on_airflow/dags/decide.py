@@ -9,10 +9,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.operators import HELD, AskToDecide, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
+from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,9 +28,10 @@ switched on**: it runs only when there is something to decide.
 {options}
 
 `ask` reads what is held when it asks, and `carry_out` again when it acts: an answer is for what was shown, and only as long as
-that is still held. A run that an operator starts by hand asks about everything that is held; `held` in its configuration, a list
-of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to answer again, clear
-`ask`. Who decided, when and why is in the mapping topic: `airmirror hold list --history`.
+that is still held. A question is about at most {most} partitions: where these are kept held, `ask_about_rest` starts the run
+that asks about the others. A run that an operator starts by hand asks about everything that is held; `held` in its
+configuration, a list of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to
+answer again, clear `ask`. Who decided, when and why is in the mapping topic: `airmirror hold list --history`.
 """
 
 
@@ -54,12 +55,14 @@ class CarryOut(ApprovedStep):
     """Does what was decided, after it is written down who has decided it."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.decide import Answer, carry_out
+        from airmirror.on_airflow.tasks.decide import Answer, carry_out, rest
 
         given = self.answer(context, ASK)
         answer = Answer(given.option, given.reason, given.by, f"{context['run_id']} of {given.at.isoformat()}")
         window = window_id(context, "decide")
         carry_out(deployment(), self.flow, window, asked=given.shown, answer=answer, selection=selection)
+        if given.option == KEEP:  # what is held stays the same incident: no window asks about the rest of it
+            context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))
 
 
 def decide_dag(flow: Flow) -> DAG:
@@ -71,7 +74,9 @@ def decide_dag(flow: Flow) -> DAG:
         max_active_runs=AT_ONCE,
         is_paused_upon_creation=False,
         description=f"Leave it on: asks an operator what becomes of partitions of {flow.name} that the gate holds.",
-        doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
+        doc_md=DOC.format(
+            flow=flow.name, source=source, target=target, most=MOST_ASKED, options=options_table(source, target)
+        ),
         tags=tags(flow),
     ) as dag:
         reason = Param("", type="string", title="Reason", description="Why, for those who find it later.")
@@ -83,5 +88,6 @@ def decide_dag(flow: Flow) -> DAG:
             assigned_users=respondents(flow),
             params={"reason": reason},
         )
-        ask >> CarryOut(task_id="carry_out", flow=flow.name)
+        carry_out = CarryOut(task_id="carry_out", flow=flow.name)
+        ask >> carry_out >> AskToDecide(task_id="ask_about_rest", trigger_dag_id=dag.dag_id, found_by=carry_out.task_id)
     return dag

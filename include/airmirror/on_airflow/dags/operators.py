@@ -245,17 +245,21 @@ log = logging.getLogger(__name__)
 
 
 class AskToDecide(TriggerDagRunOperator):
-    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again."""
+    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again.
+
+    ``found_by``: the task that has found what is held.
+    """
 
     template_fields = TRIGGERING
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, found_by: str = "verify_window", **arguments: Any) -> None:
         super().__init__(skip_when_already_exists=True, **arguments)
+        self.found_by = found_by
 
     def execute(self, context: Context) -> None:
-        held = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
+        held = context["ti"].xcom_pull(task_ids=self.found_by, key=HELD)
         if not held:
-            raise AirflowSkipException("the gate holds nothing")
+            raise AirflowSkipException("the gate holds nothing that is still to be asked about")
         self.trigger_run_id = incident_id(held)
         self.conf = {"held": held}
         log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))

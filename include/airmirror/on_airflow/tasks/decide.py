@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,18 @@ def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | N
     verb = "was" if len(held) == 1 else "were"
     subject = f"{flow}: {counted(len(held), 'partition')} {verb} not let through by the gate: what is to be done?"
     return Question(subject, question(held, flow), [list(item.incident) for item in held])
+
+
+def rest(
+    deployment: Deployment, flow: str, conf: Mapping[str, Any], asked: Sequence[Sequence[Any]]
+) -> list[list[str | int]]:
+    """What the gate holds of that which a run is about, as ``conf`` names it, and its question, which was about ``asked``, had
+    no place for. Raises a cluster's error.
+    """
+    narrowed, shown = conf.get("held"), _incidents(asked)
+    with opened_flow(deployment, flow, Selection()) as opened:
+        held = held_by_gate(opened, None if narrowed is None else _incidents(narrowed))
+    return [list(item.incident) for item in held if item.incident not in shown]
 
 
 def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:

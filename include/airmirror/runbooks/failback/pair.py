@@ -36,7 +36,7 @@ class NoReverseFlow(AirmirrorError):
         )
 
 
-class NothingReturns(AirmirrorError):
+class NothingReturns(AirmirrorError, bad_input=True):
     """A failback of topics of which the flow has replicated nothing."""
 
     flow: str

@@ -17,7 +17,7 @@ from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import LEASES, Pair, lease_name
+from airmirror.runbooks.failback.pair import LEASES, NothingReturns, Pair, lease_name
 from airmirror.runbooks.failback.unfreezing import write_forgotten
 from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -38,7 +38,10 @@ class UndoneReturn:
 
 
 def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
-    """Return what an undo would do now, of ``topics`` of the source; none: for the whole flow. Only the ledger is written."""
+    """Return what an undo would do now, of ``topics`` of the source; none: for the whole flow. Only the ledger is written.
+
+    Raises NothingReturns for topics of which the flow knows nothing.
+    """
     catch_up_soon(pair.reverse)
     with Journal.open(pair.reverse.flow, pair.reverse.ledger, "failback") as journal:
         return _look(pair, journal, topics)
@@ -51,7 +54,7 @@ def look(pair: Pair, order: FailbackOrder) -> Document:
 
 def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Document:
     """End the return of the order's topics, none: for the whole flow, under the leases of both flows; done again, it does what is
-    left. Raises DecisionIncomplete, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
+    left. Raises DecisionIncomplete, NothingReturns, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(pair.flow.name, order.reason, order.by)
     found = undo_plan(pair, order.topics)
@@ -104,7 +107,9 @@ def give_up(
 
 
 def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
-    names = pair.returning(topics)
+    names, ledger = pair.returning(topics), pair.forward.ledger
+    if strangers := set(topics) - {topic for topic, _ in ledger.state().known} - ledger.owners().records.keys():
+        raise NothingReturns(pair.forward.flow.name, tuple(sorted(strangers)))
     into = set(names.values())
     groups = to_put_back(journal, lambda move: move.window.startswith(LEASES) and move.topic in into)
     reasons = [each.why_not for each in groups if each.why_not]

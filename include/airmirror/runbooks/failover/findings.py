@@ -26,6 +26,7 @@ def findings(
     *,
     source_error: str,
     partitions: Sequence[PartitionPoint],
+    excluded: Sequence[str],
     groups: Sequence[GroupPoint],
     kinds: Kinds,
     drift: Sequence[Drift] | None,
@@ -37,7 +38,7 @@ def findings(
     """Every rule, in the order in which a person would ask."""
     return [
         _source(source_error),
-        _replicated(flow, partitions),
+        _replicated(flow, partitions, excluded),
         _left_on_source(flow, partitions, source_error),
         _verified(flow, partitions),
         _held(flow, partitions),
@@ -59,12 +60,17 @@ def _source(error: str) -> Finding:
     return Finding("warn", what, f"it does not, all about it is as it was last seen: {error}", way_out)
 
 
-def _replicated(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+def _replicated(flow: str, partitions: Sequence[PartitionPoint], excluded: Sequence[str]) -> Finding:
     what = "something was replicated"
+    left_out = f"; left out, as the flow does not replicate it any more: {named(excluded)}" if excluded else ""
     if any(point.committed_end and point.remote_topic for point in partitions):
         topics = {point.topic for point in partitions}
-        return Finding("ok", what, f"{counted(len(partitions), 'partition')} of {counted(len(topics), 'topic')}")
-    return Finding("stop", what, "nothing yet: there is nothing to fail over to", command("run-window", flow=flow))
+        return Finding(
+            "ok", what, f"{counted(len(partitions), 'partition')} of {counted(len(topics), 'topic')}{left_out}"
+        )
+    return Finding(
+        "stop", what, f"nothing yet: there is nothing to fail over to{left_out}", command("run-window", flow=flow)
+    )
 
 
 def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:

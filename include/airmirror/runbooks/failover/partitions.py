@@ -57,7 +57,7 @@ def points(
     """One a partition that was replicated or that the source has (``live``; ``new``: source topics with their remote topics), by
     topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the source, all that is known where it can't be
     reached (``live`` None). ``oldest``: the timestamps of the oldest records of partitions that were never replicated.
-    ``apart``: topics that are frozen by name, which a failover leaves out: no window sees their ends.
+    ``apart``: topics that a failover leaves out, as they are frozen by name, or excluded since: no window sees their ends.
     """
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:

@@ -26,6 +26,7 @@ from airmirror.runbooks.failover.groups import (
 )
 from airmirror.runbooks.failover.partitions import PartitionPoint, points
 from airmirror.topics.drift import Drift, drifts
+from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.mirror import Mirror
 
@@ -76,6 +77,8 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     source_error = unreachable(opened)
     topics = None if source_error else plan_topics(opened, frozen_too=True)
     state, (shown, _), apart = ledger.state(), ledger.last_seen(), ledger.owners().is_apart
+    known = {topic for topic, _ in state.known}
+    excluded = known - select(flow, known).keys()  # no window sees their ends any more
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
         remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
@@ -91,7 +94,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             oldest=_oldest(mirror.source, live or {}, state.known),
             target=there,
             now_ms=now_ms,
-            apart=apart,
+            apart=lambda topic: topic in excluded or apart(topic),
         )
         groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
@@ -101,6 +104,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         flow.name,
         source_error=source_error,
         partitions=partitions,
+        excluded=sorted(topic for topic in excluded if not apart(topic)),
         groups=groups,
         kinds=kinds,
         drift=drift,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.leases import when_free
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
+from airmirror.flows.reset import check_of_the_flow
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -84,7 +85,7 @@ def make_exact(
     """Compare MirrorMaker 2's copies of the flow's partitions (or those of ``topics``), one topic after the other.
 
     ``write``: commit their mappings; another window's lease is awaited for ``wait`` seconds. Raises NoHistoryInAggregate,
-    FlowBusy, FlowFrozen, or a cluster's error.
+    NotOfTheFlow, FlowBusy, FlowFrozen, or a cluster's error.
     """
     if opened.flow.is_aggregate:
         raise NoHistoryInAggregate(opened.flow.name)
@@ -92,6 +93,7 @@ def make_exact(
     with Mirror.open(opened.flow, opened.ledger, "history") as mirror:
         mirror.refresh()
         firsts = {key: each for key, each in _firsts(opened.ledger).items() if not topics or key.topic in topics}
+        check_of_the_flow(mirror, set(topics) - {key.topic for key in firsts})
         missing = mirror.source.refresh_existing({key.topic for key in firsts})
         missing |= mirror.target.refresh_existing({first.remote_topic for first in firsts.values()})
         compacted = compacted_topics(mirror, {key.topic for key in firsts} - missing.keys())

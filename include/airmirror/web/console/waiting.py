@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Collection
 from dataclasses import asdict
@@ -52,13 +51,12 @@ def _of_flow(
     shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure], returns: Collection[str]
 ) -> dict[str, Any]:
     flow, decide = shown.flow, id_of("decide", shown.flow)
-    conf = {"held": [list(item.incident) for item in held[:MOST_HELD]]}
     return {
         "flow": flow.name,
         "dag_id": shown.dag_id,
         "decide": decide,
         "required_actions": f"dags/{quote(decide)}/required_actions",
-        "ask": shlex.join(["airflow", "dags", "trigger", decide, "--conf", json.dumps(conf)]) if held else None,
+        "ask": shlex.join(["airflow", "dags", "trigger", decide]) if held else None,
         "held": [asdict(item) for item in held[:MOST_HELD]],
         "held_in_all": len(held),
         "options": [

@@ -120,8 +120,7 @@ export function Refused({ answer }: { answer: Answer<unknown> }) {
 /** Asks again about everything that is held: a run of `decide.…` by hand, as the command does. */
 export function AskAgain({ waiting }: { waiting: Waiting }) {
   const [answer, setAnswer] = useState<Answer<{ dag_run_id: string }>>();
-  const held = waiting.held.map((each) => [each.topic, each.partition, each.last]);
-  const ask = async () => setAnswer(await send("POST", `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns")}`, { logical_date: null, conf: { held } }));
+  const ask = async () => setAnswer(await send("POST", `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns")}`, { logical_date: null, conf: {} }));
   return (
     <>
       <button type="button" onClick={() => void ask()}>Ask now about all of it</button>
