@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +12,16 @@ from rich.console import Console
 
 from airmirror.cli import plain, show
 from airmirror.cli.tables import show as print_all
+from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.config import UnknownFlow
+from airmirror.flows import gates, verification
+from airmirror.flows.verification import ComparedPartition
 from airmirror.on_spark import windows as spark_windows
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import WindowOrder
+from support.deployment import Deployment
 from support.large import made
 
 
@@ -41,3 +46,17 @@ def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pyt
     monkeypatch.setattr(spark_windows, "with_verdicts", lambda result, *_: result)
     judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, WindowOrder("w"), None)  # type: ignore[arg-type]
     assert judged.earlier == 1_500
+
+
+@pytest.mark.parametrize(("error", "judges"), [(None, True), (TopicNotFound("b", "orders"), False)])
+def test_verify_holds_nothing_of_what_it_can_not_see(
+    error: TopicNotFound | None, judges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks may describe less than windows do."""
+    row = made(ComparedPartition, errors=() if error is None else (error,))
+    judged: list[object] = []
+    monkeypatch.setattr(verification, "compare_all", lambda *_: [row])
+    monkeypatch.setattr(gates, "expectations_of", lambda _: None)
+    monkeypatch.setattr(gates, "judge_flow", lambda opened, *_, **__: judged.append(opened) or (Judged((), ()), None))
+    shown = Deployment(tmp_path, "a:1", "b:1", ".*")("verify")
+    assert (bool(judged), shown.exit_code) == (judges, 0 if judges else 1), shown.output

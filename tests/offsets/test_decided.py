@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from airmirror.offsets import groups, pruning
 from airmirror.offsets.groups import settled
 from airmirror.offsets.pruning import kept_topics, prune_mappings
+from airmirror.windows.errors import FlowBusy
 from airmirror.wire.owners import Change, OrderScope, Owners, Signed, changed
 
 MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
@@ -55,18 +57,34 @@ def test_what_is_frozen_or_returns_keeps_all_its_mapping_records() -> None:
     }
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(60.0, 7), (0.0, 3)])
+@pytest.mark.parametrize(
+    ("seconds", "left", "expected"),
+    [
+        pytest.param(60.0, [3, 3, 1], 7, id="all"),
+        pytest.param(0.0, [3, 3, 1], 3, id="for a minute"),
+        pytest.param(60.0, [3, FlowBusy("east->west", "w", "other", 1)], 3, id="until another one comes between"),
+    ],
+)
 def test_what_a_window_has_left_in_hours_is_pruned_lease_by_lease(
-    seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
+    seconds: float, left: list[int | Exception], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One lease's records an hour would be fewer than come. Windows wait for a minute only."""
-    left = [3, 3, 1]
-    routes = SimpleNamespace(topic_ids={})
-    monkeypatch.setattr(pruning, "Routes", lambda *_: nullcontext(routes))
+    monkeypatch.setattr(pruning, "Routes", lambda *_: nullcontext(SimpleNamespace(topic_ids={})))
     monkeypatch.setattr(pruning, "extents", lambda *_: {})
     monkeypatch.setattr(pruning, "kept_topics", lambda *_: set())
     monkeypatch.setattr(pruning, "MOST", 3)
     monkeypatch.setattr(pruning, "SECONDS", seconds)
-    monkeypatch.setattr(pruning, "delete_mappings", lambda *_: left.pop(0))
+    monkeypatch.setattr(pruning, "delete_mappings", Mock(side_effect=left))
     flow, ledger = SimpleNamespace(source=None, name="east->west"), SimpleNamespace(last_mappings=dict)
     assert prune_mappings(cast(Any, flow), cast(Any, ledger)) == expected
+
+
+def test_what_may_not_be_pruned_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the lease is done first: the task is tried again."""
+    monkeypatch.setattr(pruning, "Routes", lambda *_: nullcontext(SimpleNamespace(topic_ids={})))
+    monkeypatch.setattr(pruning, "extents", lambda *_: {})
+    monkeypatch.setattr(pruning, "kept_topics", lambda *_: set())
+    monkeypatch.setattr(pruning, "delete_mappings", Mock(side_effect=FlowBusy("east->west", "w", "other", 1)))
+    flow, ledger = SimpleNamespace(source=None, name="east->west"), SimpleNamespace(last_mappings=dict)
+    with pytest.raises(FlowBusy):
+        prune_mappings(cast(Any, flow), cast(Any, ledger))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.throttle import ConnectionThrottle
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
@@ -78,51 +79,98 @@ def test_a_window_is_ended_while_a_broker_hangs(
     assert flow.assert_equal() == 20
 
 
-def test_a_broker_that_says_nothing_is_given_up_though_another_one_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a power failure, or where a firewall has forgotten a connection: its partitions are led by another by then."""
-    takers = [intake(30)[0], intake(30)[0]]
-    takers[1].partition = replace(takers[1].partition, partition=1)
+@dataclass(eq=False)
+class Connected:
+    """A connection to one of two brokers, of which the other one answers each fetch at once."""
 
-    class Asked:
-        throttle = ConnectionThrottle(print)
+    broker: str
+    answers: bool
+    fetch_version: int = 13
+    throttle = ConnectionThrottle(print)
 
-        def __init__(self, broker: str, *, answers: bool) -> None:
-            self.broker, self.answers = broker, answers
 
-    silent, answering = Asked("node 1", answers=False), Asked("node 2", answers=True)
-    nodes, asked, dropped = {0: 1, 1: 2}, list[tuple[str, list[int]]](), set[int]()
-    nothing = Fetched(error=0, high_watermark=30, last_stable_offset=30, log_start_offset=0, aborted=(), start=0, end=0)
+class TwoBrokers:
+    """Node 1 leads partition 0 and says nothing, node 2 leads partition 1; what they were asked for."""
 
-    def send(_: object, connection: Any, positions: dict[TopicPartition, object], **__: object) -> int:
-        asked.append((connection.broker, sorted(key.partition for key in positions)))
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        takers = [intake(30)[0], intake(30)[0]]
+        takers[1].partition = replace(takers[1].partition, partition=1)
+        self.alias, self.topic_ids = "east", {"orders": takers[0].partition.source_topic_id}
+        self.nodes, self.asked, self.dropped = {0: 1, 1: 2}, list[tuple[str, list[int]]](), set[int]()
+        self.connections = {node: Connected(f"node {node}", node == 2) for node in (1, 2)}
+        self.refused = self.refreshed = 0
+        end = Fetched(error=0, high_watermark=30, last_stable_offset=30, log_start_offset=0, aborted=(), start=0, end=0)
+        got = memoryview(b""), {takers[1].partition.source: end}
+        monkeypatch.setattr(source_module, "send_fetch", self.send)
+        monkeypatch.setattr(source_module, "ready", lambda those, *_: [each for each in those if each.answers])
+        monkeypatch.setattr(source_module, "receive_fetch", lambda *_: got)
+        slot = takers[0].context.slot
+        self.takers = takers
+        self.source = Source(cast(Any, self), slot, takers, Pace(60_000), Limit.of(slot))
+
+    def send(self, _: object, connection: Connected, positions: dict[TopicPartition, object], **__: object) -> int:
+        self.asked.append((connection.broker, sorted(key.partition for key in positions)))
         return 13
 
-    def elect(_: object) -> None:
-        nodes[0] = 2
+    def leader(self, key: TopicPartition) -> SimpleNamespace:
+        return SimpleNamespace(node=self.nodes[key.partition], epoch=0)
 
-    routes: Any = SimpleNamespace(
-        alias="east",
-        topic_ids={"orders": takers[0].partition.source_topic_id},
-        leader=lambda key: SimpleNamespace(node=nodes[key.partition], epoch=0),
-        connection=lambda node, _: silent if node == 1 else answering,
-        round_trip=lambda _: 0.0,
-        refresh=elect,
-        drop=lambda node, _: dropped.add(node),
-    )
-    monkeypatch.setattr(source_module, "send_fetch", send)
-    monkeypatch.setattr(source_module, "ready", lambda those, *_: [each for each in those if each.answers])
-    monkeypatch.setattr(
-        source_module, "receive_fetch", lambda *_: (memoryview(b""), {takers[1].partition.source: nothing})
-    )
-    slot = takers[0].context.slot
-    source = Source(routes, slot, takers, Pace(60_000), Limit.of(slot))
-    source.ask()
-    source.answer()
-    assert asked == [("node 1", [0]), ("node 2", [1])] and not dropped
-    source.ask()
+    def connection(self, node: int, _: str) -> Connected:
+        if node in self.dropped:
+            self.refused += 1
+            raise BrokerUnreachable(self.alias, f"node {node}", "timed out")
+        return self.connections[node]
+
+    def round_trip(self, _: int) -> float:
+        return 0.0
+
+    def rest(self, _: str) -> float:
+        return 0.0
+
+    def refresh(self, _: object) -> None:
+        self.refreshed += 1
+
+    def drop(self, node: int, _: str) -> None:
+        self.dropped.add(node)
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> TwoBrokers:
+    """Asked once each, and the silent one is late since."""
+    two = TwoBrokers(monkeypatch)
+    two.source.ask()
+    two.source.answer()
+    assert two.asked == [("node 1", [0]), ("node 2", [1])] and not two.dropped
+    two.source.ask()
     monkeypatch.setattr(source_module, "ANSWER_SECONDS", 0.0)
-    source.answer()
-    assert dropped == {1}
-    source.answer()
-    source.ask()
-    assert asked[2:] == [("node 2", [1]), ("node 2", [0, 1])]
+    return two
+
+
+def test_a_broker_that_says_nothing_is_given_up_though_another_one_answers(
+    two: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a power failure, or where a firewall has forgotten a connection: its partitions are led by another by then."""
+    monkeypatch.setattr(two, "refresh", lambda _: two.nodes.update({0: 2}))
+    two.source.answer()
+    assert two.dropped == {1}
+    two.source.answer()
+    two.source.ask()
+    assert two.asked[2:] == [("node 2", [1]), ("node 2", [0, 1])]
+
+
+def test_a_broker_that_says_nothing_and_still_leads_stops_no_other_one(
+    two: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection to it takes seconds of the slot's only thread: it is asked for one, and commits ask for none."""
+    monkeypatch.setattr(source_module, "LOOK_SECONDS", -1.0)  # as if each had taken longer than a second
+    two.source.answer()
+    for _ in range(5):
+        two.source.answer()
+        two.source.ask()
+        two.source.check_topics()
+    assert two.refused == 1 and two.asked[2:] == [("node 2", [1])] * 6
+    assert two.takers[0].withheld == "its leader says nothing" != two.takers[1].withheld
+    two.nodes[0] = 2
+    two.source.answer()
+    two.source.ask()
+    assert two.asked[-1] == ("node 2", [0, 1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection
+import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.slot import attempts
 from airmirror.slot.attempts import _Attempts, _usable, run_slot
 from airmirror.slot.contract import Outcome
+from airmirror.slot.errors import TopicRecreated
 from support.intakes import intake
 
 
@@ -48,10 +50,9 @@ def test_topics_that_are_gone_are_left_out_together(alias: str, monkeypatch: pyt
     begun: list[str] = []
 
     class Gone(Routes):
-        def refresh(self, topics: Collection[str] | None) -> None:
-            of_partitions = sorted(name for name in topics or () if "orders" in name)
-            if of_partitions and self.alias == alias:
-                raise TopicNotFound(alias, of_partitions[0])
+        def _read(self, topics: Iterable[str] | None) -> dict[str, TopicNotFound]:
+            of_partitions = {name for name in topics or () if "orders" in name and self.alias == alias}
+            return {name: TopicNotFound(alias, name) for name in of_partitions}
 
     class NoLog:
         age, held, is_ending, look = 0.0, frozenset[object](), False, None
@@ -90,3 +91,17 @@ def test_a_partition_of_the_source_that_loses_its_leader_is_left_out_alone(monke
         assert [each.source for each, _ in _usable(slot, source, target, found, [(one, 10), (two, 10)])] == [one.source]
     [(left_out, error)] = found.failed.items()
     assert left_out == two.source and error.transient and "no leader" in str(error)
+
+
+def test_a_topic_that_was_made_again_with_fewer_partitions_is_another_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the partitions that it lacks, only what becomes of the topic helps: its reset. All is said in one attempt."""
+    monkeypatch.setattr(attempts, "unwritable", lambda *_: {})
+    monkeypatch.setattr(attempts, "look", lambda *_: ({}, {}))
+    slot = intake(10)[0].context.slot
+    one = slot.partitions[0]
+    three = [(replace(one, partition=number), 10) for number in range(3)]
+    with Routes(slot.flow.source, "test") as source, Routes(slot.flow.target, "test") as target:
+        source.topic_ids[one.topic], target.topic_ids[one.remote_topic] = uuid.uuid4(), one.target_topic_id
+        found = _Attempts.of(slot)
+        assert _usable(slot, source, target, found, three) == []
+    assert [type(error) for error in found.failed.values()] == [TopicRecreated] * 3

@@ -97,7 +97,9 @@ def forgotten(connection: Connection, flow: str, resets: Sequence[tuple[Any, Rec
     since: by the log, because slots and who decides have clocks of their own."""
     decided = {(reset.topic, reset.partition): (row, reset) for row, reset in resets if isinstance(reset, ResetRecord)}
     found = {key: row.log_offset for key, (row, reset) in decided.items() if reset.choice == "forget"}
-    rows = connection.execute(rows_of(newest), {"flow": flow}) if found else ()
+    of_these = newest.c.flow == flow, newest.c.topic.in_({topic for topic, _ in found})
+    query = sql.select(newest.c.topic, newest.c.partition, newest.c.log_offset).where(*of_these)
+    rows = connection.execute(query) if found else ()
     copied = {(row.topic, row.partition): row.log_offset for row in rows}
     return frozenset(key for key, offset in found.items() if copied.get(key, -1) < offset)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
@@ -18,6 +19,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
+from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal, returns_of
 
@@ -44,11 +46,12 @@ def prune_mappings(flow: Flow, ledger: FlowLedger, tell: Tell = silent) -> int:
         still = kept_topics(flow, ledger)  # one may have been frozen since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
-    count, until = 0, time.monotonic() + SECONDS
-    while deleted := delete_mappings(flow, ledger, below, tell):
-        count += deleted
-        if deleted < MOST or time.monotonic() >= until:
-            break
+    count = delete_mappings(flow, ledger, below, tell)
+    deleted, until = count, time.monotonic() + SECONDS
+    with suppress(FlowBusy, FlowFrozen):  # others have come in between two leases
+        while deleted == MOST and time.monotonic() < until:
+            deleted = delete_mappings(flow, ledger, below, tell)
+            count += deleted
     return count
 
 

@@ -294,7 +294,8 @@ def _usable(
 ) -> list[tuple[SlotPartition, int]]:
     """Those of ``partitions`` that can continue now; the others are left out with their errors, before anything is written."""
     errors: dict[TopicPartition, AirmirrorError] = {}
-    led = set(source.with_leader([partition.source for partition, _ in partitions], LEADER_SECONDS))
+    same = [partition.source for partition, _ in partitions if _changed(partition, source, target) is None]
+    led = set(source.with_leader(same, LEADER_SECONDS))
     refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
     for partition, _ in partitions:
         error = _changed(partition, source, target)

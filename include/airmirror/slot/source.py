@@ -48,6 +48,7 @@ LANES = ("fetch", *(f"fetch {number}" for number in range(2, MOST_LANES + 1)))  
 LANE_SECONDS = 0.0125  # of a round trip, for each of which there is a lane: FETCH_BYTES in it are some 300 MB/s
 REST_SECONDS = 0.1  # between two looks at what is due, where nothing may be fetched
 ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
+SILENT_SECONDS = 300.0  # for which a broker that can't be connected to in a second is asked nothing: others come first
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds before a broker that had nothing to give is asked again
 
 
@@ -79,6 +80,7 @@ class Source:
         self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
         self.most_bytes = 0  # of the fetch that was asked for last
+        self._silent: dict[int, float] = {}  # brokers that are asked nothing, until when
 
     def ask(self) -> None:
         """Send a fetch on every lane that has none under way, for partitions that are not done and not asked for.
@@ -123,6 +125,11 @@ class Source:
             positions[intake.partition.source] = FetchPosition(
                 intake.fetched_from, leader.epoch, intake.leader_epoch, share
             )
+        begun = time.monotonic()
+        if begun < self._silent.get(node, 0.0):
+            for intake in intakes:
+                intake.withheld = "its leader says nothing"
+            return
         try:
             connection = self._connection(node, lane)
             if connection.throttle.seconds:
@@ -136,6 +143,8 @@ class Source:
                 read_committed=self._read_committed,
             )
         except BrokerUnreachable:
+            if time.monotonic() - begun > LOOK_SECONDS:  # the others have waited for it
+                self._silent[node] = time.monotonic() + SILENT_SECONDS
             self._look_again(node)
         else:
             self._under_way[node, lane] = _Asked(version, frozenset(positions), time.monotonic())
@@ -154,9 +163,7 @@ class Source:
         if silent and not answering:
             broker = ", ".join(connection.broker for connection in silent)
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
-        if (
-            silent
-        ):  # others answer, so that nothing else would end the wait: its partitions may have another leader by now
+        if silent:  # others answer, so nothing else would end the wait; its partitions may have another leader by now
             self._look_again(connections[silent[0]][0])
         if silent or not answering:
             return memoryview(b""), []  # there may be something else to do
@@ -200,6 +207,8 @@ class Source:
         self.limit.wait(REST_SECONDS)
         if not self._under_way and (seconds := max(map(self._routes.rest, LANES))):
             time.sleep(min(seconds, REST_SECONDS))  # the broker has said for how long
+        elif self._silent and not self._under_way:
+            time.sleep(REST_SECONDS)
 
     def took(self, answers: Sequence[tuple[Intake, Fetched]], seconds: float) -> None:
         """The target took what these answers had in ``seconds``."""
@@ -228,7 +237,7 @@ class Source:
     def check_topics(self) -> None:
         """If fetches go by name, check before every commit that the topics are still the same ones."""
         nodes = {self._routes.leader(partition).node for partition in self._intakes}
-        if any(self._connection(node).fetch_version < 13 for node in nodes):
+        if any(node in self._silent or self._connection(node).fetch_version < 13 for node in nodes):
             self._refresh()
 
     def _connection(self, node: int, lane: str = LANES[0]) -> Connection:

@@ -90,9 +90,7 @@ class FollowLoop(BackgroundThread):
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
-            except (
-                Exception
-            ) as error:  # whatever it is: the last judgement comes in any case, and others want the lease
+            except Exception as error:  # whatever it is: the last judgement comes in any case
                 known = isinstance(error, AirmirrorError)
                 log.warning("What %s has committed was not judged yet: %s", self._window, error, exc_info=not known)
                 self._let_others()
@@ -126,7 +124,7 @@ class FollowLoop(BackgroundThread):
     def _let_others(self) -> None:
         """End the window where others want its lease and the source can't be looked at: a failover needs the target only."""
         flow, index = self._granted.journal.flow, self._granted.journal.index
-        with suppress(AirmirrorError), Journal.open(flow, index, "lease") as journal:
+        with suppress(Exception), Journal.open(flow, index, "lease") as journal:
             journal.target.refresh([journal.topics.mappings])
             granted = replace(self._granted, journal=journal)
             if not granted.is_ending and granted.wanted_by():

@@ -43,7 +43,7 @@ from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.wire.mappings import GATE
 
 PRECHECK_SECONDS = 2.0
-MOST_FOLLOW_MS = 86_400_000  # so long the mapping topic keeps every record, and slots and judge read their lease there
+MOST_FOLLOW_MS = 23 * 3_600_000  # the mapping topic keeps a lease for a day, and the last judgement reads it there
 
 Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
 

@@ -125,8 +125,17 @@ class Routes:
     def refresh(self, topics: Iterable[str] | None) -> None:
         """Read the metadata of ``topics`` again (None: of all that this user may describe; others count as gone then).
 
-        Raises BrokerUnreachable when no broker answers, TopicNotFound.
+        Raises BrokerUnreachable when no broker answers, TopicNotFound of one when the others were read.
         """
+        for missing in self._read(topics).values():
+            raise missing
+
+    def refresh_existing(self, topics: Iterable[str]) -> dict[str, TopicNotFound]:
+        """``refresh`` those of ``topics`` that are there; what is wrong with each of the others."""
+        names = set(topics)
+        return self._read(names) if names else {}
+
+    def _read(self, topics: Iterable[str] | None) -> dict[str, TopicNotFound]:
         wanted = MetadataRequest.MetadataRequestTopic
         connection = self._any()
         version = connection.version(METADATA, 10, 12, "Metadata")
@@ -150,11 +159,13 @@ class Routes:
         if topics is None:
             self._partitions.clear()
             self._leaders.clear()
+        missing: dict[str, TopicNotFound] = {}
         for topic in answer.topics:
-            if topic.error_code == UNKNOWN_TOPIC:
-                raise TopicNotFound(self.alias, topic.name)
-            if topic.error_code == TOPIC_DENIED:
-                raise TopicNotDescribed(self.alias, topic.name)
+            if topic.error_code in (UNKNOWN_TOPIC, TOPIC_DENIED):
+                error = TopicNotFound if topic.error_code == UNKNOWN_TOPIC else TopicNotDescribed
+                missing[topic.name] = error(self.alias, topic.name)
+                self._partitions.pop(topic.name, None)
+                continue
             self.topic_ids[topic.name] = topic.topic_id
             self.topic_names[topic.topic_id] = topic.name
             self._partitions[topic.name] = len(topic.partitions)
@@ -163,6 +174,7 @@ class Routes:
                 self._errors[key] = partition.error_code
                 replicas = len(partition.isr_nodes), len(partition.replica_nodes)
                 self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch, *replicas)
+        return missing
 
     def leader(self, partition: TopicPartition) -> Leader:
         """Raises LeaderNotAvailable or TopicNotFound."""
@@ -177,20 +189,6 @@ class Routes:
         """Return whether its leader is known, as of the last refresh of its topic."""
         leader = self._leaders.get(partition)
         return leader is not None and leader.node in self._nodes
-
-    def refresh_existing(self, topics: Iterable[str]) -> dict[str, TopicNotFound]:
-        """``refresh`` those of ``topics`` that are there; what is wrong with each of the others."""
-        existing = set(topics)
-        missing: dict[str, TopicNotFound] = {}
-        while existing:
-            try:
-                self.refresh(existing)
-                break
-            except TopicNotFound as gone:
-                existing.discard(gone.topic)
-                self._partitions.pop(gone.topic, None)
-                missing[gone.topic] = gone
-        return missing
 
     def with_leader(self, partitions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
         """Those of ``partitions`` (of refreshed topics) that have a leader; an election is awaited for ``seconds``."""
