@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,10 +26,14 @@ def moved(before: int, now: int) -> PutBack:
 def writer(
     errors: Mapping[tuple[str, TopicPartition], int], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, list[object]]:
-    """Who puts back on a cluster that answers ``errors`` to deletions, and what it has written."""
+    """Who puts back on a cluster that answers ``errors`` to what is written and deleted, and what it has written."""
     written = list[object]()
-    monkeypatch.setattr(moving, "commit_offsets", lambda target, offsets: written.append(offsets) or {})
-    monkeypatch.setattr(moving, "delete_offsets", lambda target, nowhere: dict(errors) if nowhere else {})
+
+    def answers(_: object, groups: Mapping[str, Collection[TopicPartition]]) -> dict[tuple[str, TopicPartition], int]:
+        return {(group, key): code for (group, key), code in errors.items() if key in groups.get(group, ())}
+
+    monkeypatch.setattr(moving, "commit_offsets", lambda *asked: written.append(asked[1]) or answers(*asked))
+    monkeypatch.setattr(moving, "delete_offsets", answers)
     journal = SimpleNamespace(target=SimpleNamespace(alias="west"), flow=SimpleNamespace(name="east->west"))
     return SimpleNamespace(journal=journal, check=lambda: None, write=written.append), written
 
@@ -46,6 +51,25 @@ def test_a_right_that_is_missing_is_not_told_as_a_member(monkeypatch: pytest.Mon
             put_back(joined, [moved(-1, 9)])
         assert "no group was moved" not in str(refused.value)  # others may have been put back
     assert written == [{}]  # and no move was forgotten
+
+
+def test_a_position_that_is_not_taken_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No right lets a broker keep metadata that is too long for it."""
+    for code, is_denied in ((29, True), (30, True), (31, True), (12, False)):
+        refuses, written = writer({("billing", KEY): code}, monkeypatch)
+        with pytest.raises(PositionsRefused, match=rf"billing in east\.orders-0: \w+ \({code}\)") as refused:
+            put_back(refuses, [moved(5, 9)])
+        assert ("grant" in str(refused.value)) is is_denied
+        assert written == [{"billing": {KEY: Committed(5)}}]
+
+
+def test_a_topic_that_is_gone_keeps_no_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stands in it, and nothing can: what was in others goes back, and the next undo finds nothing."""
+    other = PutBack(replace(moved(5, 9).move, partition=1), 9, "Empty")
+    for gone in (moved(5, -1), moved(-1, 9)):
+        there, written = writer({("billing", KEY): 3}, monkeypatch)
+        assert put_back(there, [gone, other]) == [other]
+        assert written[-1] == [(each.move.encode_key(), None) for each in (gone, other)]
 
 
 def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
