@@ -261,6 +261,11 @@ class PutBack:
         return self.now >= 0 and self.now not in (self.move.before, self.move.after)
 
     @property
+    def is_forgotten(self) -> bool:
+        """Return whether the target has no position of it any more, so that nobody knows what it has read there."""
+        return self.now < 0 <= self.move.after
+
+    @property
     def why_not(self) -> str:
         """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:

@@ -110,7 +110,7 @@ def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Doc
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
     changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
-    return shown_undo("migration", flow, headline, found.reasons, [changes])
+    return shown_undo("migration", flow, headline, found.reasons, [changes], found.back.groups)
 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
