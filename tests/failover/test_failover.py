@@ -41,7 +41,7 @@ from support.flows import in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, held, member, read_with_group
 from support.killing import killed_at
-from support.topics import Record, open_transaction, produce, read_all
+from support.topics import Record, delete_topic, open_transaction, produce, read_all
 
 
 def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -288,6 +288,21 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     assert owners_now(gone).frozen == {} and gone.ledger.of_kind(GroupMove) == []
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40
+
+
+def test_a_failover_is_undone_where_a_remote_topic_is_gone(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Nothing stands there any more, and no right lets a broker take a position there."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    gone = without_source(flow.opened)
+    fail_over(gone, DISASTER)
+    delete_topic(west, flow.remote_topic)
+    undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
+    assert committed(west, group) == owners_now(gone).frozen == {} and gone.ledger.of_kind(GroupMove) == []
 
 
 def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airmirror.clusters.protocol.groups import Committed
-from airmirror.partitions import TopicPartition
+from airmirror.ledger import Ledger
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.runbooks import moving
 from airmirror.runbooks.migration import carrying, consumers
 from airmirror.runbooks.migration.chosen import Move
-from airmirror.runbooks.moving import MappingWriter, forget, remember
+from airmirror.runbooks.moving import MappingWriter, forget, moved_again, put_back, remember, to_put_back
 from airmirror.wire.moves import GroupMove
+from ledger.test_ledger import load
 from support.migrations import ORDER
 
 MOVE = Move("shop", {"orders": "east.orders"}, ("first", "later"), None)
@@ -95,3 +99,28 @@ def test_whoever_is_killed_has_not_said_that_where_a_group_stood_is_new() -> Non
     assert log.batches == [[where], [its]]
     forget(log.writer, known[::-1])
     assert log.batches[2:] == [[its], [where]]
+
+
+@pytest.mark.usefixtures("groups_on_west")
+@pytest.mark.parametrize("name", ["g" * 600, "a\0b"])
+def test_an_undo_ends_where_a_group_has_a_name_that_no_ledger_can_keep(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of it could be written, and not be deleted again."""
+    for asks in ("commit_offsets", "delete_offsets"):
+        monkeypatch.setattr(moving, asks, lambda *_: {})
+    with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        index, written = ledger.flow("east->west"), list[Entry]()
+        journal: Any = SimpleNamespace(source="east", target="west", catch_up=lambda: None, index=index)
+
+        def append(records: Sequence[tuple[bytes, bytes | None]]) -> None:
+            new = [Entry(0, len(written) + number, 0, key, value) for number, (key, value) in enumerate(records)]
+            written.extend(new)
+            load(index, new)
+
+        appender: Any = SimpleNamespace(append=append)
+        writer = MappingWriter(journal, appender, ORDER.window)
+        consumers.remember_cut_over(writer, Move("shop", MOVE.names, ("first", name), None), ())
+        rows = to_put_back(journal, lambda _: True)
+        put_back(writer, rows)
+        assert [row.name for row in rows] == ["first"] and moved_again(journal, lambda _: True, rows) == []

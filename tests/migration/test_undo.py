@@ -26,7 +26,7 @@ from support.groups import Protocol, commit, committed, forget_group, held, memb
 from support.hostile import delete_records
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
-from support.topics import Record, await_settled, end_offsets, open_transaction, produce, read_all
+from support.topics import Record, await_settled, delete_topic, end_offsets, open_transaction, produce, read_all
 from support.waiting import BUSY
 
 
@@ -161,6 +161,21 @@ def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west:
     assert committed(east, new) == {(topic, 1): ends[1], (stays, 0): 0}
     assert committed(west, group) == {(remote, 2): 4} and notes(west, group) == {(remote, 2): "before"}
     assert committed(west, other) == committed(west, new) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_remote_topic_that_is_gone_keeps_no_undo_from_its_end(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Nothing can stand there as it did before, and no right changes that."""
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    takes(flow.opened, "cut_over_consumers")
+    delete_topic(west, flow.remote_topic)
+    undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 20} and committed(west, group) == {}
+    assert flow.opened.ledger.of_kind(GroupMove) == []
 
 
 def test_what_can_not_be_carried_back_is_named_first(east: Broker, west: Broker, tmp_path: Path) -> None:

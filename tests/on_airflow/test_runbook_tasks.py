@@ -14,11 +14,14 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.pages import pages_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
-from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, plan, rehearse, take
+from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, ask_undo, plan, rehearse, take
 from airmirror.report.document import Document, Section
-from airmirror.runbooks.errors import Incomplete, NoSuchStep
-from airmirror.runbooks.runbook import Order, Runbook, Step
+from airmirror.runbooks.errors import CannotUndo, Incomplete, NoSuchStep
+from airmirror.runbooks.moving import PutBack
+from airmirror.runbooks.runbook import Order, Runbook, Step, Undo
+from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.web.console.flow import reports_of
+from airmirror.wire.moves import GroupMove
 from support.kept import kept, ledger_in
 
 FLOW: Any = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))
@@ -75,6 +78,22 @@ def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Pa
     assert not shown
     take(left, "two", (), 0.0, "run", shown.append)  # of a whole run the report says it
     assert "counted to 4" in kept(shown[0], ledger_in(tmp_path))
+
+
+def test_a_position_that_has_expired_is_no_reason_against_an_undo(tmp_path: Path) -> None:
+    """Whoever is asked is told."""
+    move = GroupMove("billing", "east.orders", 0, "failover-x", before=5, after=9, time_ms=1, metadata_before="")
+    groups = [PutBack(move, -1, "")]
+
+    def undone(*reasons: str) -> Asked:
+        made = shown_undo("count", FLOW.name, "", reasons, [put_back_section(groups)], groups)
+        nobody: Any = None
+        return asked(tmp_path, counting(undo=Undo("", "", "", look=lambda *_: made, do=nobody)))
+
+    assert "- **warn** " in ask_undo(undone()).body
+    with pytest.raises(CannotUndo) as refused:
+        ask_undo(undone("others have written"))
+    assert refused.value.reasons == ("others have written",)
 
 
 def test_a_page_of_any_verb_is_among_those_that_the_console_lists(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from airmirror.clusters.protocol.groups import Committed
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks import moving
 from airmirror.runbooks.moving import GroupsActive, PositionsRefused, PutBack, put_back
+from airmirror.runbooks.shown import shown_undo
 from airmirror.wire.moves import GroupMove
 
 KEY = TopicPartition("east.orders", 0)
@@ -25,10 +27,14 @@ def moved(before: int, now: int) -> PutBack:
 def writer(
     errors: Mapping[tuple[str, TopicPartition], int], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, list[object]]:
-    """Who puts back on a cluster that answers ``errors`` to deletions, and what it has written."""
+    """Who puts back on a cluster that answers ``errors`` to what is written and deleted, and what it has written."""
     written = list[object]()
-    monkeypatch.setattr(moving, "commit_offsets", lambda target, offsets: written.append(offsets) or {})
-    monkeypatch.setattr(moving, "delete_offsets", lambda target, nowhere: dict(errors) if nowhere else {})
+
+    def answers(_: object, groups: Mapping[str, Collection[TopicPartition]]) -> dict[tuple[str, TopicPartition], int]:
+        return {(group, key): code for (group, key), code in errors.items() if key in groups.get(group, ())}
+
+    monkeypatch.setattr(moving, "commit_offsets", lambda *asked: written.append(asked[1]) or answers(*asked))
+    monkeypatch.setattr(moving, "delete_offsets", answers)
     journal = SimpleNamespace(target=SimpleNamespace(alias="west"), flow=SimpleNamespace(name="east->west"))
     return SimpleNamespace(journal=journal, check=lambda: None, write=written.append), written
 
@@ -48,9 +54,31 @@ def test_a_right_that_is_missing_is_not_told_as_a_member(monkeypatch: pytest.Mon
     assert written == [{}]  # and no move was forgotten
 
 
+def test_a_position_that_is_not_taken_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No right lets a broker keep metadata that is too long for it."""
+    for code, is_denied in ((29, True), (30, True), (31, True), (12, False)):
+        refuses, written = writer({("billing", KEY): code}, monkeypatch)
+        with pytest.raises(PositionsRefused, match=rf"billing in east\.orders-0: \w+ \({code}\)") as refused:
+            put_back(refuses, [moved(5, 9)])
+        assert ("grant" in str(refused.value)) is is_denied
+        assert written == [{"billing": {KEY: Committed(5)}}]
+
+
+def test_a_topic_that_is_gone_keeps_no_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stands in it, and nothing can: what was in others goes back, and the next undo finds nothing."""
+    other = PutBack(replace(moved(5, 9).move, partition=1), 9, "Empty")
+    for gone in (moved(5, -1), moved(-1, 9)):
+        there, written = writer({("billing", KEY): 3}, monkeypatch)
+        assert put_back(there, [gone, other]) == [other]
+        assert written[-1] == [(each.move.encode_key(), None) for each in (gone, other)]
+
+
 def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No consumer has committed -1."""
+    """No consumer has committed -1. What it has read there nobody knows: it is named, and no mark of a cut-over is."""
     expired, (there, written) = moved(5, -1), writer({}, monkeypatch)
     assert not expired.why_not and "has committed 12 since" in moved(5, 12).why_not
     put_back(there, [expired])
     assert [each for each in written if each] == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]
+    mark = replace(expired, move=replace(expired.move, after=-1))
+    (found,) = shown_undo("failover", "east->west", "", (), [], [moved(5, 9), expired, mark]).findings
+    assert found.level == "warn" and found.evidence.endswith("is read again: billing in east.orders-0")

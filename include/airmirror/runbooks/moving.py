@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import (
+    DENIED,
     MEMBERS_ACTIVE,
     Committed,
     Group,
@@ -22,6 +23,7 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.clusters.protocol.topic_configs import UNKNOWN_TOPIC
 from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
@@ -60,15 +62,18 @@ class GroupsReadOn(RunbookError, transient=True):
 
 
 class PositionsRefused(RunbookError):
-    """Positions that a cluster does not let this user write, or delete, where an undo puts groups back."""
+    """Positions that a cluster does not write, or delete, where an undo puts groups back. ``is_denied``: to this user."""
 
     cluster: str
+    is_denied: bool
 
     @property
     def what(self) -> str:
+        refuses = f"cluster {self.cluster!r} refuses positions of groups that are put back"
+        if not self.is_denied:
+            return refuses
         return (
-            f"cluster {self.cluster!r} refuses positions of groups that are put back; grant its user Read and Delete on these "
-            "groups, and Read on their topics, then do this again"
+            f"{refuses}; grant its user Read and Delete on these groups, and Read on their topics, then do this again"
         )
 
 
@@ -256,6 +261,11 @@ class PutBack:
         return self.now >= 0 and self.now not in (self.move.before, self.move.after)
 
     @property
+    def is_forgotten(self) -> bool:
+        """Return whether the target has no position of it any more, so that nobody knows what it has read there."""
+        return self.now < 0 <= self.move.after
+
+    @property
     def why_not(self) -> str:
         """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
@@ -278,10 +288,11 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     return rows
 
 
-def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
+def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> list[PutBack]:
     """Put groups back where they stood; one that stood nowhere has no offset there any more. Then the moves are forgotten.
 
-    Raises SlotFenced where the lease is another's by now, GroupsActive, PositionsRefused.
+    Return the rows without those of topics that are gone since, where nothing stands. Raises SlotFenced where the lease is
+    another's by now, GroupsActive, PositionsRefused.
     """
     offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
@@ -297,12 +308,14 @@ def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> None:
     errors = commit_offsets(target, offsets)
     writer.check()  # others may have slept between these two, and so may we
     errors |= delete_offsets(target, nowhere)
-    if refused := {each: code for each, code in errors.items() if code not in MEMBERS_ACTIVE}:
+    failed = {each: code for each, code in errors.items() if code != UNKNOWN_TOPIC}
+    if refused := {each: code for each, code in failed.items() if code not in MEMBERS_ACTIVE}:
         told = tuple(f"{group} in {key}: {error_name(code)}" for (group, key), code in refused.items())
-        raise PositionsRefused(writer.journal.flow.name, told, target.alias)
-    if errors:
-        raise GroupsActive(writer.journal.flow.name, tuple(sorted({group for group, _ in errors})))
+        raise PositionsRefused(writer.journal.flow.name, told, target.alias, not DENIED.isdisjoint(refused.values()))
+    if failed:
+        raise GroupsActive(writer.journal.flow.name, tuple(sorted({group for group, _ in failed})))
     forget(writer, [row.move for row in rows])
+    return [row for row in rows if (row.move.group, row.move.key) not in errors]
 
 
 def moved_again(journal: Journal, ours: Callable[[GroupMove], bool], rows: Sequence[PutBack]) -> list[str]:

@@ -133,7 +133,7 @@ class Step(Generic[S, O]):
 
 @dataclass(frozen=True)
 class Undo(Generic[S, O]):
-    """The undo. ``look``: what it would do now; not good: it can't be done, its findings say why; no rows: nothing is to be
+    """The undo. ``look``: what it would do now; not good: it can't be done, its stops say why; no rows: nothing is to be
     done. ``do``: the same, done, or CannotUndo. ``yes``: the answer of people who want it."""
 
     help: str

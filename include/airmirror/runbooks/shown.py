@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from airmirror.errors import named
 from airmirror.report.document import Document, Finding, Section
 from airmirror.rows import rows_of
 from airmirror.runbooks.moving import PutBack
@@ -22,8 +23,19 @@ def put_back_section(groups: Sequence[PutBack]) -> Section:
     return Section("groups", rows, "Positions of groups", brief=brief, empty="none was moved")
 
 
-def shown_undo(runbook: str, flow: str, headline: str, reasons: Sequence[str], sections: Sequence[Section]) -> Document:
-    """An undo as it would be done, or was; ``reasons``: why it can't be."""
+def shown_undo(
+    runbook: str,
+    flow: str,
+    headline: str,
+    reasons: Sequence[str],
+    sections: Sequence[Section],
+    groups: Sequence[PutBack],
+) -> Document:
+    """An undo as it would be done, or was; ``reasons``: why it can't be; ``groups``: what it puts back."""
+    findings = [Finding("stop", "it can be undone", each) for each in reasons]
+    if forgotten := [each.name for each in groups if each.is_forgotten]:
+        said = "no position is left where these were moved to (expired, or deleted); what was read there is read again"
+        findings.append(Finding("warn", "no record is read again", f"{said}: {named(forgotten)}"))
     return Document(
         kind=f"{runbook} undo",
         about=f"Undo of the {runbook} of {flow}",
@@ -31,7 +43,7 @@ def shown_undo(runbook: str, flow: str, headline: str, reasons: Sequence[str], s
         is_good=not reasons,
         asked={"flow": flow},
         sections=sections,
-        findings=[Finding("stop", "it can be undone", each) for each in reasons],
+        findings=findings,
     )
 
 

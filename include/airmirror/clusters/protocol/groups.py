@@ -28,7 +28,7 @@ PURPOSE = "groups"
 _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the coordinator
 _NOT_FOUND = 69
 _UNSTABLE = 88  # an open transaction holds the offset
-_DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
+DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
 # Illegal generation, unknown member, non-empty group, group that subscribes to the topic, fenced member epoch.
 MEMBERS_ACTIVE = frozenset({22, 25, 68, 86, 110})
 STREAMS, SHARE = "streams", "share"
@@ -45,7 +45,7 @@ class GroupsNotRead(AirmirrorError):
 
     @property
     def transient(self) -> bool:  # type: ignore[override]
-        return self.code not in _DENIED
+        return self.code not in DENIED
 
     def __str__(self) -> str:
         what = f"the offsets of group {self.group!r}" if self.group else "its consumer groups"
@@ -321,7 +321,7 @@ def _at_coordinators(
             try:
                 nodes = routes.coordinators(left, GROUP) if left else {}
             except CoordinatorNotAvailable as error:
-                if error.error in _DENIED:
+                if error.error in DENIED:
                     raise GroupsNotRead(routes.alias, error.name, error.error) from error
                 raise
             for name, node in nodes.items():

@@ -175,7 +175,8 @@ def ask_undo(asked: Asked) -> Question:
         found = _undo_of(asked, site)
     if not found.is_good:
         way_out = command(runbook.name, "plan", flow=asked.flow)
-        raise CannotUndo(asked.flow, tuple(each.evidence for each in found.findings), runbook.name, way_out)
+        reasons = tuple(each.evidence for each in found.findings if each.level == "stop")
+        raise CannotUndo(asked.flow, reasons, runbook.name, way_out)
     if not any(each.rows for each in found.sections):
         raise NothingLeft(asked.flow, runbook.name, "there is nothing to undo")
     subject = f"{asked.flow}: take the {runbook.name} back? {found.headline}"

@@ -82,7 +82,7 @@ def _shown(found: UndoneReturn, *, done: bool) -> Document:
     headline = f"{found.flow}: nothing of {over} {'returns' if done else 'would return'} any more."
     brief = ("topic", "returns_from")
     sections = [Section("topics", rows, "Topics", brief=brief, empty="none returns"), put_back_section(found.groups)]
-    return shown_undo("failback", found.flow, headline, found.reasons, sections)
+    return shown_undo("failback", found.flow, headline, found.reasons, sections, found.groups)
 
 
 def give_up(

@@ -1,7 +1,8 @@
 """Undoing a failover while it is possible: groups stand where they stood before, and the flow is unfrozen.
 
 It is possible as long as no application has gone further over there: no group that was moved has moved on, and nobody has written
-to a remote topic. Else records would be read twice, or lie between those that windows copy.
+to a remote topic. Else records would be read twice, or lie between those that windows copy. Of a group whose position over there
+has expired, or was deleted, nobody knows what it has read there: it is named, and reads that again.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _shown(found: UndoneFailover, *, done: bool) -> Document:
     unfreezes = [{"flow": found.flow}] if found.is_frozen else []
     headline = f"{found.flow} {state}; {counted(len(found.groups), 'position')} of groups {'went' if done else 'would go'} back."
     sections = [Section("unfreezes", unfreezes, "Unfrozen"), put_back_section(found.groups)]
-    return shown_undo("failover", found.flow, headline, found.reasons, sections)
+    return shown_undo("failover", found.flow, headline, found.reasons, sections, found.groups)
 
 
 def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:

@@ -19,6 +19,7 @@ from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.config import Cluster
 from airmirror.errors import command, counted, named
 from airmirror.flows.prepare import Opened
+from airmirror.ledger.groups import unfit_name
 from airmirror.offsets.groups import plan, settled
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_of, positions_on_source
 from airmirror.offsets.translation import Reason, Translated
@@ -147,7 +148,8 @@ def remember_cut_over(writer: MappingWriter, move: Move, left: Collection[str]) 
     there besides when it is undone, it has since. Return what is known of the groups that are ``left``, and what is new."""
     writer.journal.catch_up()
     known, window, now = moved(writer.journal), writer.window, int(time.time() * 1000)
-    new = [group for group in move.groups if (group, window, -1) not in known]  # one may have come after a cut-over
+    fit = (group for group in move.groups if not unfit_name(group))  # a mark of others would never leave the ledger
+    new = [group for group in fit if (group, window, -1) not in known]  # one may have come after a cut-over
     topics = set(move.names.values())
     at = stable_offsets(writer.journal.target, new, topics)  # by name, whatever the target lists
     found = [

@@ -110,7 +110,7 @@ def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Doc
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
     changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
-    return shown_undo("migration", flow, headline, found.reasons, [changes])
+    return shown_undo("migration", flow, headline, found.reasons, [changes], found.back.groups)
 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
@@ -185,7 +185,7 @@ def undo_block(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
 
 
 def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupsToPutBack:
-    """Write what goes back on the source, then put groups back on the target, as they stand now; which."""
+    """Write what goes back on the source, then put groups back on the target, as they stand now; those that do."""
     with session(opened) as mirror, unleased(mirror, order.window) as writer:
         back = going_back(mirror, move, order)
         if back.reasons:
@@ -196,8 +196,7 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Group
             alias = opened.flow.source.alias
             refused = tuple(f"{group} in {key}: {alias}: {error_name(code)}" for (group, key), code in errors.items())
             raise _cannot(opened.flow.name, move.name, refused)
-        put_back(writer, back.groups)
-    return back
+        return replace(back, groups=tuple(put_back(writer, back.groups)))
 
 
 def _written_there(mirror: Mirror, move: Move, *, is_frozen: bool) -> list[str]:
