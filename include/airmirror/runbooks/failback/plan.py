@@ -79,7 +79,7 @@ class FailbackPlan:
 
 
 def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
-    """Read both clusters. ``topics``: that an order names; none: all that the flow replicates, or that is frozen by its name, but
+    """Read both clusters: all that the flow replicates, that is frozen by its name, or that an order names (``topics``), but not
     what windows copy while the rest is frozen. Raises SourceStillGone, what guards the clusters, and what reading a log does."""
     opened = caught_up(opened, soon=True)
     if error := unreachable(opened):
@@ -87,10 +87,8 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
     planned, owners = plan_topics(opened, frozen_too=True), opened.ledger.owners()
     last = opened.ledger.last_mappings().values()
     names = {**planned.topics, **{record.topic: record.remote_topic for record in last}}
-    ours = taken(opened.flow, owners, names, topics)
-    if not topics:
-        ours -= {each for each in ours if owners.whole and not owners.why_frozen(each)}
-        ours |= set(filter(owners.is_apart, names))
+    ours = {each for each in taken(opened.flow, owners, names) if not owners.whole or owners.why_frozen(each)}
+    ours |= {each for each in names if each in topics or owners.is_apart(each)}
     names = {topic: remote for topic, remote in names.items() if topic in ours}
     with Mirror.open(opened.flow, opened.ledger, "failback") as mirror:
         mirror.refresh()
