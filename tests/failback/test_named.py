@@ -22,8 +22,15 @@ SIGNED = Signed("w", 5, 7, "why", "ada")
 NAMES = {f"east.{topic}": topic for topic in ("bill", "shop")}
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, frozen: bool, back: tuple[str, ...], *topics: str) -> list[str]:
-    """The topics that may return by an order for ``topics``. ``frozen``: the flow is; ``back``: these came back since."""
+def asked(
+    monkeypatch: pytest.MonkeyPatch,
+    frozen: bool,
+    back: tuple[str, ...],
+    *topics: str,
+    known: tuple[str, ...] = ("bill", "shop"),
+) -> list[str]:
+    """The topics that may return by an order for ``topics``. ``frozen``: the flow is; ``back``: these came back since;
+    ``known``: something of these was replicated."""
     owners = Owners.of(changed(Owners(), Change.FREEZE, [WHOLE], SIGNED, scope=OrderScope.FLOW)) if frozen else Owners()
     for change in (Change.BEGIN, Change.END, Change.FINISH):
         owners = after(owners, changed(owners, change, back, SIGNED, scope=OrderScope.TOPIC))
@@ -31,6 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, frozen: bool, back: tuple[str, ...], 
 
     class Opened(str):
         flow = SimpleNamespace(name="east->west", is_aggregate=False)
+        ledger = SimpleNamespace(state=lambda: SimpleNamespace(known=[(topic, 0) for topic in known]))
 
     def names(wanted: tuple[str, ...]) -> dict[str, str]:
         return {remote: topic for remote, topic in NAMES.items() if topic in (wanted or NAMES.values())}
@@ -50,6 +58,8 @@ def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytes
         asked(monkeypatch, True, ("bill", "shop"))
     with pytest.raises(ReturnRefused, match=r"bill is not frozen(.|\n)*shop is not frozen.* --yes --flow"):
         asked(monkeypatch, False, ())
+    with pytest.raises(NothingReturns, match="nothing of shop"):  # freezing it would be refused
+        asked(monkeypatch, False, (), "shop", known=("bill",))
 
 
 @pytest.mark.parametrize("accept", [False, True])

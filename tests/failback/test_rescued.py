@@ -14,6 +14,7 @@ from airmirror.runbooks.failback.pair import NothingReturns
 from airmirror.runbooks.failback.rescue import FlowNotFrozen
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.run import run
+from airmirror.wire.owners import Owner
 
 FLOW = SimpleNamespace(name="east->west", window=SimpleNamespace(longest_ms=0))
 
@@ -53,10 +54,18 @@ def test_what_windows_copy_is_not_rescued(
         raise Begun
 
     monkeypatch.setattr(rescue, "check_nothing_returns", begins)
-    opened: Any = SimpleNamespace(flow=FLOW)
+    state = SimpleNamespace(known=[("bills", 0), ("orders", 0)])
+    opened: Any = SimpleNamespace(flow=FLOW, ledger=SimpleNamespace(state=lambda: state))
     order = FailbackOrder(reason="why", by="ada", topics=topics)
-    with pytest.raises(FlowNotFrozen, match="--topic bills" if topics else "--yes --flow"):
+    with pytest.raises(FlowNotFrozen, match="--yes --topic bills --flow" if topics else "--yes --flow"):
         rescue.rescue(opened, order)
+    with pytest.raises(NothingReturns, match="nothing of oders"):  # nor can it be frozen
+        rescue.rescue(opened, replace(order, topics=("oders",)))
+    owners.whole = Owner.TARGET
+    if topics:  # bills came back by its name
+        with pytest.raises(FlowNotFrozen, match=r"bills of flow .* is not frozen.* --yes --topic bills --flow"):
+            rescue.rescue(opened, order)
+    owners.whole = None
     if frozen:
         with pytest.raises(Begun):
             rescue.rescue(opened, replace(order, topics=frozen))

@@ -17,7 +17,7 @@ THERE = PartitionPoint("orders", 0, "east.orders", 10, 10, 10, 1_000, 1_000, hel
 GROUP = GroupPoint("billing", "orders", 0, 10, 1_000, "east.orders", 10, True, 0, "", None, "")
 
 
-def found(partition: PartitionPoint = THERE, group: GroupPoint = GROUP, **other: Any) -> dict[str, Finding]:
+def found(partition: PartitionPoint | None = THERE, group: GroupPoint = GROUP, **other: Any) -> dict[str, Finding]:
     given: dict[str, Any] = {
         "source_error": "",
         "kinds": {},
@@ -25,9 +25,13 @@ def found(partition: PartitionPoint = THERE, group: GroupPoint = GROUP, **other:
         "refused": [],
         "applications": (),
         "excluded": [],
+        "frozen": [],
     }
     given |= {"has_reverse": True, "now_ms": 1_000} | other
-    return {each.what: each for each in findings("east->west", partitions=[partition], groups=[group], **given)}
+    return {
+        each.what: each
+        for each in findings("east->west", partitions=[partition] if partition else [], groups=[group], **given)
+    }
 
 
 def test_nothing_stops_what_has_been_replicated() -> None:
@@ -38,6 +42,19 @@ def test_a_topic_that_is_excluded_since_is_named() -> None:
     """The plan has no row of it: who looks for it is to see why."""
     replicated = found(excluded=["old"])["something was replicated"]
     assert replicated.level == "ok" and replicated.evidence.endswith("as the flow does not replicate it any more: old")
+
+
+def test_topics_that_are_frozen_by_name_are_named_and_stop_nothing() -> None:
+    """All of them are after a full migration: every rehearsal would fail, and a window copies nothing."""
+    replicated = found(frozen=["moved"])["something was replicated"]
+    assert replicated.level == "ok" and replicated.evidence.endswith("; left out, as it is frozen by name: moved")
+    empty = replace(THERE, verified_end=0, committed_end=0, source_end=0)
+    for nothing in (None, empty):
+        left = found(nothing, frozen=["moved"])["something was replicated"]
+        assert (left.level, left.way_out) == ("warn", "") and left.evidence.endswith("frozen by name: moved")
+        assert found(nothing)["something was replicated"].level == "stop"
+    more = found(replace(empty, source_end=5), frozen=["moved"])["something was replicated"]
+    assert more.level == "stop" and "run-window" in more.way_out
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
 from airmirror.runbooks.failover import plan
 from airmirror.runbooks.failover.partitions import points
+from airmirror.wire.owners import OrderScope, Owner, Ownership
 from ledger.test_ledger import entries, load, mapping, verified
 
 FLOW = "a->b"
@@ -84,9 +85,9 @@ def test_what_is_frozen_by_its_name_does_not_count(ledger: Ledger) -> None:
     load(flow, entries(mapping(0, 10), verified(9)))
     source_gone: dict[str, Any] = {"shown": {}, "seen_ms": None, "live": None, "new": {}, "oldest": {}}
     known = source_gone | {"unverified": [], "target": {}, "now_ms": 90_000}
-    (point,) = points(flow.state(), **known, apart=lambda topic: False)
+    (point,) = points(flow.state(), **known, taken=["orders"])
     assert point.missing is None and point.complete_ms is None
-    assert points(flow.state(), **known, apart={point.topic}.__contains__) == []
+    assert points(flow.state(), **known, taken=[]) == []
 
 
 def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +114,9 @@ def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pyte
     made = plan.failover_plan(opened)
     assert made.recovery_ms == made.made_ms - 90_000 and list(made.names) == ["orders"]
     assert [each.what for each in made.findings if "any more: old" in each.evidence] == ["something was replicated"]
+    load(own, entries(Ownership("orders", Owner.TARGET, OrderScope.TOPIC, "", "w", 1, 1, 1, "moved", "ada"), start=9))
+    (moved,) = [each for each in plan.failover_plan(opened).findings if each.what == "something was replicated"]
+    assert moved.level == "warn" and moved.evidence.endswith("any more: old; left out, as it is frozen by name: orders")
 
 
 class Opens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,9 +17,13 @@ from airmirror.flows.reset import NotOfTheFlow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks import draining
+from airmirror.runbooks.failback import differing, pair
+from airmirror.runbooks.failback import plan as failback_plan
+from airmirror.runbooks.failback.divergence import Divergence, Written
+from airmirror.runbooks.failover import undo
 from airmirror.runbooks.takeover import exact
 from airmirror.wire.mappings import MappingRecord
-from airmirror.wire.owners import Owners
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 from support.flows import a_flow
 from support.ledgers import mapping
 
@@ -120,3 +124,85 @@ def test_a_topic_that_is_excluded_since_is_not_drained(monkeypatch: pytest.Monke
     known = [("gone", 0), ("old", 0), ("orders", 0)]
     ledger = SimpleNamespace(owners=Owners, state=lambda: SimpleNamespace(known=known))
     assert draining._topics(SimpleNamespace(flow=FLOW, ledger=ledger)) == {"gone", "orders"}  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """``orders``, and ``old``, excluded since, were failed over; ``moved`` was frozen by its name; ``back`` came back by it."""
+    owners = Owners()
+    for change, which, scope in (
+        (Change.FREEZE, ["moved", "back"], OrderScope.TOPIC),
+        (Change.FREEZE, [WHOLE], OrderScope.FLOW),
+        *((change, ["back"], OrderScope.TOPIC) for change in (Change.BEGIN, Change.END, Change.FINISH)),
+    ):
+        owners = after(owners, changed(owners, change, which, Signed("w", 5, 7, "why", "ada"), scope=scope))
+    last = {(topic, 0): mapping(0, 10, topic) for topic in ("back", "moved", "old", "orders")}
+    ledger = SimpleNamespace(
+        state=lambda: SimpleNamespace(known=sorted(last)),
+        last_mappings=lambda: last,
+        unverified=lambda: list(last.values()),
+        owners=lambda: owners,
+    )
+    planned = SimpleNamespace(topics={"orders": "east.orders"}, refused=())
+    for module in (failback_plan, pair):
+        monkeypatch.setattr(module, "plan_topics", lambda opened, *, frozen_too: planned)
+    return SimpleNamespace(flow=FLOW, ledger=ledger, configuration=SimpleNamespace(has_reverse=lambda flow: True))
+
+
+def test_what_is_excluded_since_returns_only_by_its_name(failed_over: SimpleNamespace) -> None:
+    """It is still written on the source: a failback of all others would be refused, or copy its remote topic back."""
+    both = pair.Pair(cast(Any, failed_over), None)
+    assert both.names() == {"east.back": "back", "east.orders": "orders"}
+    assert both.names(["old"]) == {"east.old": "old"}
+
+
+def test_what_is_excluded_since_keeps_no_failover_from_its_undo(
+    failed_over: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo, "to_put_back", lambda journal, ours: [])
+    monkeypatch.setattr(undo, "written_since", lambda journal, remote: sorted(remote))
+    found = undo._look(cast(Any, failed_over), cast(Any, SimpleNamespace(index=failed_over.ledger)), True)
+    assert found.reasons == ("east.back", "east.orders")
+
+
+def test_what_is_excluded_since_differs_for_those_that_name_it(
+    failed_over: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = SimpleNamespace(open=lambda *_: nullcontext(SimpleNamespace(index=failed_over.ledger, refresh=lambda: 0)))
+    monkeypatch.setattr(differing, "Mirror", mirror)
+    monkeypatch.setattr(differing, "catch_up_soon", lambda opened: None)
+    monkeypatch.setattr(differing, "_differing", lambda mirror, topics: sorted(topics))
+    assert differing.differing(cast(Any, failed_over), []) == ["back", "orders"]
+    assert differing.differing(cast(Any, failed_over), ["old"]) == ["old"]
+
+
+def test_the_plan_of_a_failback_is_of_what_returns(
+    failed_over: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of what is frozen by its name. What windows copy would be rescued beside that, and so be there twice."""
+    clusters = {
+        "caught_up": lambda opened, soon: opened,
+        "unreachable": lambda opened: "",
+        "Mirror": SimpleNamespace(open=lambda *_: nullcontext(SimpleNamespace(target=None, refresh=lambda: None))),
+        "kinds_of": lambda *_: {},
+        "drifts": lambda planned: (),
+    }
+    for name, value in clusters.items():
+        monkeypatch.setattr(failback_plan, name, value)
+    monkeypatch.setattr(failback_plan, "divergences", lambda mirror, names: [_diverged(name) for name in sorted(names)])
+
+    def made(*topics: str) -> tuple[list[str], dict[str, str]]:
+        found = failback_plan.failback_plan(cast(Any, failed_over), topics)
+        return [row.topic for row in found.partitions], {each.what: each.way_out for each in found.findings}
+
+    topics, findings = made()
+    assert topics == ["moved", "orders"] and failback_plan.FROZEN in findings
+    topics, findings = made("old")  # freezing the flow for one topic would stop all others
+    assert topics == ["moved", "old", "orders"] and failback_plan.FROZEN not in findings
+    rescue = findings["all records of the source are replicated or rescued"]
+    assert "--step rescue" in rescue and "--topic old" in rescue
+
+
+def _diverged(topic: str) -> Divergence:
+    never = Written(2, 20, 1, 1, ((10, 11),))
+    return Divergence(topic, 0, f"east.{topic}", "id", 10, 10, 10, 12, never, 0, -1, Written(), 0, "")

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
@@ -24,6 +25,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
 from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.names import select
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
 from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased
@@ -73,6 +75,12 @@ def owners_now(opened: Opened) -> Owners:
     """Return who owns which topic now, read from the mapping topic."""
     catch_up_soon(opened)
     return opened.ledger.owners()
+
+
+def taken(flow: Flow, owners: Owners, among: Collection[str], topics: Collection[str] = ()) -> set[str]:
+    """Return which of the source's topics ``among`` an order for ``topics`` takes; none: for the whole flow, which takes
+    what it replicates by now (what is excluded since it does not), and nothing that another order has named."""
+    return {*topics} & {*among} if topics else {topic for topic in select(flow, among) if not owners.is_apart(topic)}
 
 
 def check_open(opened: Opened, topics: Collection[str] = (WHOLE,)) -> None:

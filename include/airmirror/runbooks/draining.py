@@ -15,6 +15,7 @@ from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
 from airmirror.clusters.protocol.producers import ActiveProducer, active_producers, known_transactions, producers_by_id
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
+from airmirror.flows.freezing import taken
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
 from airmirror.partitions import TopicPartition
@@ -24,7 +25,6 @@ from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
-from airmirror.topics.names import select
 from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
@@ -183,9 +183,8 @@ def _is_leased(opened: Opened) -> bool:
 
 def _topics(opened: Opened) -> set[str]:
     """The source's topics that the flow replicates, also where it is frozen, but for those that another order has named."""
-    planned, owners = plan_topics(opened, frozen_too=True), opened.ledger.owners()
-    known = select(opened.flow, {topic for topic, _ in opened.ledger.state().known})  # the rest is excluded since
-    return {topic for topic in {*planned.topics, *known} if not owners.is_apart(topic)}
+    planned, known = plan_topics(opened, frozen_too=True), opened.ledger.state().known
+    return taken(opened.flow, opened.ledger.owners(), {*planned.topics, *(topic for topic, _ in known)})
 
 
 def _refused(prepared: Prepared) -> list[str]:

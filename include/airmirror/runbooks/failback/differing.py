@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from airmirror.errors import command
-from airmirror.flows.freezing import overtaking
+from airmirror.flows.freezing import overtaking, taken
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
 from airmirror.runbooks.errors import RunbookError
@@ -86,8 +86,8 @@ def differing(forward: Opened, topics: Collection[str]) -> list[Reset]:
         return []
     with Mirror.open(forward.flow, forward.ledger, "return") as mirror:
         mirror.refresh()
-        apart, found = mirror.index.owners().is_apart, {each.topic for each in mirror.index.unverified()}
-        return _differing(mirror, {each for each in found if (each in topics if topics else not apart(each))})
+        found = {each.topic for each in mirror.index.unverified()}
+        return _differing(mirror, taken(forward.flow, mirror.index.owners(), found, topics))
 
 
 def accepted(forward: Opened) -> list[ResetRecord]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.freezing import owners_now
+from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow
 from airmirror.topics.names import policy_of
@@ -47,6 +47,12 @@ class NothingReturns(AirmirrorError, bad_input=True):
         return f"flow {self.flow!r} has replicated nothing of {which}: {plan} shows what it has"
 
 
+def check_known(forward: Opened, topics: Collection[str]) -> None:
+    """Raise NothingReturns for topics of which the flow has replicated nothing: they can't be frozen either."""
+    if strangers := set(topics) - {topic for topic, _ in forward.ledger.state().known}:
+        raise NothingReturns(forward.flow.name, tuple(sorted(strangers)))
+
+
 @dataclass(frozen=True)
 class Pair:
     """``forward`` was failed over; ``reverse_or_none`` leads from its target to its source, None: it is not enabled."""
@@ -74,7 +80,7 @@ class Pair:
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
 
-        ``topics``: of the source, none: all that the flow replicates, or has replicated, but heartbeats and what another order
+        ``topics``: of the source, none: all that the flow replicates but heartbeats, and what another order
         has named. The ledger has caught up. Raises NothingReturns, and what guards the clusters.
         """
         policy, ledger = policy_of(self.forward.flow), self.forward.ledger
@@ -83,10 +89,8 @@ class Pair:
         planned = plan_topics(self.forward, frozen_too=True).topics
         every = {**planned, **{each.topic: each.remote_topic for each in last}}
         brought = {remote: topic for topic, remote in every.items() if not policy.is_heartbeats_topic(topic)}
-        apart = ledger.owners().is_apart
-        found = {
-            remote: topic for remote, topic in brought.items() if (topic in topics if topics else not apart(topic))
-        }
+        ours = taken(self.forward.flow, ledger.owners(), brought.values(), topics)
+        found = {remote: topic for remote, topic in brought.items() if topic in ours}
         if not found or set(topics) - set(found.values()):
             raise NothingReturns(self.forward.flow.name, tuple(sorted(set(topics) - set(found.values()))))
         return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, counted, named
+from airmirror.flows.freezing import taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.report.document import Finding
 from airmirror.runbooks.failback.divergence import Divergence, divergences
@@ -77,22 +78,26 @@ class FailbackPlan:
         )
 
 
-def failback_plan(opened: Opened) -> FailbackPlan:
-    """Read both clusters. Raises SourceStillGone, what guards the clusters, and what reading a log does."""
+def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
+    """Read both clusters: all that the flow replicates, that is frozen by its name, or that an order names (``topics``), but not
+    what windows copy while the rest is frozen. Raises SourceStillGone, what guards the clusters, and what reading a log does."""
     opened = caught_up(opened, soon=True)
     if error := unreachable(opened):
         raise SourceStillGone(opened.flow.name, error)
-    topics = plan_topics(opened, frozen_too=True)
+    planned, owners = plan_topics(opened, frozen_too=True), opened.ledger.owners()
     last = opened.ledger.last_mappings().values()
-    names = {**topics.topics, **{record.topic: record.remote_topic for record in last}}
+    names = {**planned.topics, **{record.topic: record.remote_topic for record in last}}
+    ours = {each for each in taken(opened.flow, owners, names) if not owners.whole or owners.why_frozen(each)}
+    ours |= {each for each in names if each in topics or owners.is_apart(each)}
+    names = {topic: remote for topic, remote in names.items() if topic in ours}
     with Mirror.open(opened.flow, opened.ledger, "failback") as mirror:
         mirror.refresh()
         rows = divergences(mirror, names)
         kinds = kinds_of(mirror.target, opened.flow.settings)
-    freeze, drift = opened.ledger.owners().whole, tuple(drifts(topics))
-    refused = [str(each) for each in topics.refused]
+    freeze, drift = owners.whole, tuple(drifts(planned))
+    refused = [str(each) for each in planned.refused]
     found = [
-        *_findings(opened.flow.name, freeze, rows),
+        *_findings(opened.flow.name, freeze, rows, topics),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
         reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow)),
@@ -103,12 +108,14 @@ def failback_plan(opened: Opened) -> FailbackPlan:
         freeze=freeze,
         partitions=tuple(rows),
         drift=drift,
-        findings=tuple(found),
+        findings=tuple(each for each in found if not topics or each.what != FROZEN),  # it is about the flow
     )
 
 
-def _findings(flow: str, freeze: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
-    rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow)
+def _findings(
+    flow: str, freeze: Ownership | None, rows: Sequence[Divergence], topics: Collection[str]
+) -> list[Finding]:
+    rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow, topics=topics)
     never = [f"{each.key} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.key} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]

@@ -33,7 +33,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.divergence import Divergence, Offsets
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import NothingReturns, Pair
+from airmirror.runbooks.failback.pair import NothingReturns, Pair, check_known
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
@@ -59,11 +59,12 @@ class FlowNotFrozen(AirmirrorError):
     """A rescue of what is not frozen: the flow's next window copies the records that it would rescue."""
 
     flow: str
-    topics: tuple[str, ...]  # that the order names
+    topics: tuple[str, ...]  # that the order names, and that are not frozen
 
     def __str__(self) -> str:
         freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
-        return f"flow {self.flow!r} is not frozen, so that its next window copies these records; freeze it first: {freezing}"
+        which = f"{', '.join(self.topics)} of flow" if self.topics else "flow"
+        return f"{which} {self.flow!r} is not frozen, so that its next window copies these records; freeze it first: {freezing}"
 
 
 class RescueRefused(AirmirrorError):
@@ -126,8 +127,10 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
     """
     check_decision(opened.flow.name, order.reason, order.by)
     owners = owners_now(opened)
-    if not owners.whole and not (order.topics and all(map(owners.why_frozen, order.topics))):
-        raise FlowNotFrozen(opened.flow.name, order.topics)
+    open_ = tuple(topic for topic in order.topics if not owners.why_frozen(topic))  # the rest of the flow may be frozen
+    if open_ if order.topics else not owners.whole:
+        check_known(opened, open_)
+        raise FlowNotFrozen(opened.flow.name, open_)
     check_nothing_returns(opened, order.topics, unfreezes=False)
     flow = opened.flow
     with (
@@ -135,7 +138,7 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
         overtaking(opened, f"rescue-{uuid.uuid4().hex[:12]}", tell) as granted,
     ):
         tell("reading both clusters")
-        plan = failback_plan(opened)
+        plan = failback_plan(opened, order.topics)
         chosen = to_rescue(plan, order)
         if not chosen:
             return [], plan
@@ -146,7 +149,7 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
         for each in chosen:
             tell(f"rescuing {each.row.never.records:,} records of {each.row.key}")
             _rescue(each, order, source, granted, number)
-    return chosen, failback_plan(opened)
+    return chosen, failback_plan(opened, order.topics)
 
 
 def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> int:

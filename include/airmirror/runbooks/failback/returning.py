@@ -23,7 +23,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, lease_name
+from airmirror.runbooks.failback.pair import Pair, check_known, lease_name
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
@@ -138,6 +138,7 @@ def returnable(pair: Pair, order: FailbackOrder, *, unfrozen_too: bool = False) 
         names = {remote: topic for remote, topic in names.items() if owners.owner(topic) is not Owner.SOURCE}
     open_ = [each for each in sorted(names.values()) if not unfrozen_too and owners.owner(each) is Owner.SOURCE]
     its = open_ if order.topics else ()
+    check_known(forward, its)
     freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name, topics=its)
     reasons = [f"{topic} is not frozen, so that its records would go round for ever: {freezing}" for topic in open_]
     reasons += (

@@ -32,7 +32,7 @@ SINCE = "Records of others after the flow's last one, by their offsets on the ta
 def planned(opened: Opened, order: FailbackOrder, progress: Progress) -> Document:
     """The document of a plan as things are now."""
     progress.phase("reading both clusters")
-    return shown_plan(failback_plan(opened))
+    return shown_plan(failback_plan(opened, order.topics))
 
 
 def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
@@ -68,7 +68,7 @@ def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
 def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
     """The document of what a rescue would copy."""
     progress.phase("reading both clusters")
-    plan = failback_plan(pair.forward)
+    plan = failback_plan(pair.forward, order.topics)
     rows = rows_of(
         to_rescue(plan, order),
         "topic=row.topic partition=row.partition records=row.never.records offsets would_be_copied_to=into",

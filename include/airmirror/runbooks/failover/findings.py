@@ -27,6 +27,7 @@ def findings(
     source_error: str,
     partitions: Sequence[PartitionPoint],
     excluded: Sequence[str],
+    frozen: Sequence[str],
     groups: Sequence[GroupPoint],
     kinds: Kinds,
     drift: Sequence[Drift] | None,
@@ -38,7 +39,7 @@ def findings(
     """Every rule, in the order in which a person would ask."""
     return [
         _source(source_error),
-        _replicated(flow, partitions, excluded),
+        _replicated(flow, partitions, excluded, frozen),
         _left_on_source(flow, partitions, source_error),
         _verified(flow, partitions),
         _held(flow, partitions),
@@ -60,14 +61,19 @@ def _source(error: str) -> Finding:
     return Finding("warn", what, f"it does not, all about it is as it was last seen: {error}", way_out)
 
 
-def _replicated(flow: str, partitions: Sequence[PartitionPoint], excluded: Sequence[str]) -> Finding:
+def _replicated(
+    flow: str, partitions: Sequence[PartitionPoint], excluded: Sequence[str], frozen: Sequence[str]
+) -> Finding:
     what = "something was replicated"
     left_out = f"; left out, as the flow does not replicate it any more: {named(excluded)}" if excluded else ""
+    left_out += f"; left out, as it is frozen by name: {named(frozen)}" if frozen else ""
     if any(point.committed_end and point.remote_topic for point in partitions):
         topics = {point.topic for point in partitions}
         return Finding(
             "ok", what, f"{counted(len(partitions), 'partition')} of {counted(len(topics), 'topic')}{left_out}"
         )
+    if frozen and all(point.missing == 0 for point in partitions):  # a window would copy nothing
+        return Finding("warn", what, f"nothing but what is left out: there is nothing to fail over to{left_out}")
     return Finding(
         "stop", what, f"nothing yet: there is nothing to fail over to{left_out}", command("run-window", flow=flow)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.ledger import PartitionMetrics
@@ -52,19 +52,19 @@ def points(
     oldest: Mapping[TopicPartition, int],
     target: Mapping[TopicPartition, Extent],
     now_ms: int,
-    apart: Callable[[str], bool],
+    taken: Collection[str],
 ) -> list[PartitionPoint]:
     """One a partition that was replicated or that the source has (``live``; ``new``: source topics with their remote topics), by
     topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the source, all that is known where it can't be
     reached (``live`` None). ``oldest``: the timestamps of the oldest records of partitions that were never replicated.
-    ``apart``: topics that a failover leaves out, as they are frozen by name, or excluded since: no window sees their ends.
+    ``taken``: topics; of those that a failover leaves out, frozen by name or excluded since, no window sees the ends.
     """
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:
         first_unverified.setdefault(record.key, record.source_start)
     keys = {TopicPartition(*key) for key in state.known} | _never_replicated(state, shown, live, new)
     found = []
-    for key in sorted(each for each in keys if not apart(each.topic)):
+    for key in sorted(each for each in keys if each.topic in taken):
         last, row, here = state.mappings.get(key), shown.get(key), (live or {}).get(key)
         began = here.start if here else max(0, row.high_watermark - row.lag_records) if row else 0
         committed = state.positions.get(key, began)

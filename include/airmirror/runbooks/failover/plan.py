@@ -10,6 +10,7 @@ from airmirror.clusters.admin.client import ClusterUnreachable, connect
 from airmirror.clusters.protocol.log import oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
+from airmirror.flows.freezing import taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.replicated import Extent, extents
@@ -26,7 +27,6 @@ from airmirror.runbooks.failover.groups import (
 )
 from airmirror.runbooks.failover.partitions import PartitionPoint, points
 from airmirror.topics.drift import Drift, drifts
-from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.mirror import Mirror
 
@@ -76,9 +76,10 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
     topics = None if source_error else plan_topics(opened, frozen_too=True)
-    state, (shown, _), apart = ledger.state(), ledger.last_seen(), ledger.owners().is_apart
+    state, (shown, _), owners = ledger.state(), ledger.last_seen(), ledger.owners()
     known = {topic for topic, _ in state.known}
-    excluded = known - select(flow, known).keys()  # no window sees their ends any more
+    every = {*known, *(row.topic for row in shown), *(topics.topics if topics else ())}
+    ours, apart = taken(flow, owners, every), owners.is_apart
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
         remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
@@ -94,7 +95,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             oldest=_oldest(mirror.source, live or {}, state.known),
             target=there,
             now_ms=now_ms,
-            apart=lambda topic: topic in excluded or apart(topic),
+            taken=ours,
         )
         groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
@@ -104,7 +105,8 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         flow.name,
         source_error=source_error,
         partitions=partitions,
-        excluded=sorted(topic for topic in excluded if not apart(topic)),
+        excluded=sorted(topic for topic in known - ours if not apart(topic)),
+        frozen=sorted(filter(apart, every)),
         groups=groups,
         kinds=kinds,
         drift=drift,

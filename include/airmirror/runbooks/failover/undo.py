@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
-from airmirror.flows.freezing import check_nothing_returns, commit_change, overtaking, owners_now
+from airmirror.flows.freezing import check_nothing_returns, commit_change, overtaking, owners_now, taken
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.resuming import resume_after_rescues
@@ -90,6 +90,7 @@ def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
     if (
         groups or is_frozen
     ) and not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
-        last, apart = journal.index.last_mappings().values(), journal.index.owners().is_apart
-        reasons += written_since(journal, {each.remote_topic for each in last if not apart(each.topic)})
+        last = journal.index.last_mappings().values()
+        ours = taken(opened.flow, journal.index.owners(), {each.topic for each in last})
+        reasons += written_since(journal, {each.remote_topic for each in last if each.topic in ours})
     return UndoneFailover(opened.flow.name, tuple(groups), is_frozen, tuple(reasons))
