@@ -15,10 +15,9 @@ from airmirror.ledger.pages import PagePlace, keep_document
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.report.document import Document
 from airmirror.web.console.flow import MOST_REPORTS
-from airmirror.wire.mappings import GATE, Hold
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
-from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill
+from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill, hold_many
 
 
 def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -60,8 +59,7 @@ def test_what_a_question_is_about_is_told_by_the_ledger(client: TestClient, ledg
 
 def test_a_question_has_its_own_partitions_and_commands(client: TestClient, ledger: Ledger) -> None:
     """What comes after the first hundred too, which a question about the rest is of."""
-    held = [Hold(topic="many", partition=n, offset=0, reason="", window="w", by=GATE, time_ms=1) for n in range(150)]
-    load(ledger.flow("east->west"), entries(*held))
+    hold_many(ledger, 150)
     rest = [["many", number, -1] for number in range(100, 150)]
     Questions().ask(ledger, "rest", rest)
     Questions().ask(ledger, "old", [["many", 1, 7]])
