@@ -24,6 +24,8 @@ from airmirror_local.ports import free_port
 from support.deployment import Deployment
 from support.ledgers import MAPPINGS, TOPIC_ID, mapping, written
 
+FLOWS = ("a->b", "b->a", "c->a")
+
 
 def test_what_the_ledger_knows_is_shown_while_a_cluster_is_down(tmp_path: Path) -> None:
     server = f"127.0.0.1:{free_port()}"
@@ -56,17 +58,27 @@ def test_a_flow_that_can_not_be_looked_at_hides_no_other(
     monkeypatch.setattr(status, "flow_status", looked)
     monkeypatch.setattr(cli_status, "asdict", vars)
     monkeypatch.setattr(show, "status", lambda item: [f"this is {item.flow}"])
-    flows = ("a->b", "b->a", "c->a")
-    lines = [*(f"{name}.bootstrap.servers = {name}:1" for name in "abc"), *(f"{name}.enabled = true" for name in flows)]
-    config = tmp_path / "mirror.properties"
-    config.write_text("\n".join(["clusters = a, b, c", *lines]))
-    asked = ["status", "--config", str(config), "--ledger", f"sqlite:///{tmp_path}/ledger.db"]
+    asked = [*_status(tmp_path), "--ledger", f"sqlite:///{tmp_path}/ledger.db"]
     shown = CliRunner().invoke(app, asked)
     assert shown.stdout.split("\n")[:2] == ["this is a->b", "this is c->a"] and shown.exit_code == code, shown.output
     assert str(error) in shown.stderr
     as_json = CliRunner().invoke(app, [*asked, "--json"])
     first, failed, last = json.loads(as_json.stdout)
-    assert (first["flow"], failed["flow"], last["flow"]) == flows and as_json.exit_code == code
+    assert (first["flow"], failed["flow"], last["flow"]) == FLOWS and as_json.exit_code == code
     assert failed["error"] == {"name": type(error).__name__, "transient": code == 75, "message": str(error)}
     alone = CliRunner().invoke(app, [*asked, "--flow", "b->a"])
     assert str(error) in alone.stderr and not alone.stdout
+
+
+def test_a_ledger_that_is_away_is_waited_for_once(tmp_path: Path) -> None:
+    ledger = f"postgresql+psycopg2://me@127.0.0.1:{free_port()}/ledger"
+    shown = CliRunner().invoke(app, [*_status(tmp_path), "--ledger", ledger])
+    assert shown.exit_code == 75 and shown.stderr.count("can't be used") == 1, shown.output
+
+
+def _status(directory: Path) -> list[str]:
+    """The command for the flows of a configuration."""
+    lines = [*(f"{name}.bootstrap.servers = {name}:1" for name in "abc"), *(f"{name}.enabled = true" for name in FLOWS)]
+    config = directory / "mirror.properties"
+    config.write_text("\n".join(["clusters = a, b, c", *lines]))
+    return ["status", "--config", str(config)]

@@ -157,7 +157,9 @@ def test_evidence_is_chained_whatever_the_clocks_and_fetched_as_files(
 def test_a_ledger_that_is_not_there_is_not_made_and_a_place_that_is_none_is_told(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     done = CliRunner().invoke(app, ["report", "fetch", str(tmp_path), "--ledger", f"sqlite:///{missing}"])
-    assert done.exit_code == 75 and "there is none; name it with --ledger" in " ".join(done.output.split()), done.output
+    told = " ".join(done.output.split())
+    assert done.exit_code == 75 and "there is none; name it with --ledger" in told, told
+    assert told.endswith("for `airmirror report fetch`, are in this one only"), "an empty ledger has no pages"
     assert not missing.exists()
     with closing(Ledger(f"sqlite:///{tmp_path / 'there.db'}")) as ledger:
         keep_page(ledger.engine, DOCS, "run", "page")

@@ -186,6 +186,12 @@ def fill(ledger: Ledger, now: int) -> None:
     add_samples(ledger, NAME, [sample(now - (60 - n) * minute, n) for n in range(60)])
 
 
+def hold_many(ledger: Ledger, partitions: int) -> None:
+    """The gate holds this many partitions of a topic."""
+    held = [Hold("many", n, offset=0, reason="", window="w", by="gate", time_ms=1) for n in range(partitions)]
+    load(ledger.flow(NAME), entries(*held))
+
+
 def decide(ledger: Ledger, now: int) -> None:
     """Ann lets pass what the gate holds of ``fill``, and the gate judges so; its run is over."""
     own = ledger.flow(NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -16,7 +17,7 @@ from airmirror.report.document import Document
 from airmirror.web.console.flow import MOST_REPORTS
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
-from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill
+from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill, hold_many
 
 
 def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -52,7 +53,25 @@ def test_what_a_question_is_about_is_told_by_the_ledger(client: TestClient, ledg
     given = Answered("", "Let it pass", "known", "ann", "Ann", now)
     note_answer(ledger.engine, "east->west", "decide.east.west incident__2", "ask", given)
     (waiting,) = asked(client, "/console/api/decisions")["flows"]
-    assert waiting["asked"] == {"incident__1": [["orders", 1, 49]]}
+    (question,) = waiting["asked"].items()
+    assert question[0] == "incident__1" and question[1]["about"] == [["orders", 1, 49]] and question[1]["is_held"]
+
+
+def test_a_question_has_its_own_partitions_and_commands(client: TestClient, ledger: Ledger) -> None:
+    """What comes after the first hundred too, which a question about the rest is of."""
+    hold_many(ledger, 150)
+    rest = [["many", number, -1] for number in range(100, 150)]
+    Questions().ask(ledger, "rest", rest)
+    Questions().ask(ledger, "old", [["many", 1, 7]])
+    (waiting,) = asked(client, "/console/api/decisions")["flows"]
+    question = waiting["asked"]["rest"]
+    assert question["about"] == rest and question["is_held"]
+    numbers = [["many", item["partition"], item["last"]] for item in waiting["held"]]
+    assert numbers[:50] == rest and len(numbers) == 100 and waiting["held_in_all"] == 150
+    (command,) = question["commands"]["Accept the loss"]
+    named = [int(number) for number in re.findall(r"--partition (\d+)", command)]
+    assert named == list(range(100, 150)), "not those that are kept held"
+    assert waiting["asked"]["old"]["is_held"] is False and not any(waiting["asked"]["old"]["commands"].values())
 
 
 def test_what_is_decided_waits_for_the_next_run_and_is_not_called_failing(

@@ -18,7 +18,7 @@ from airmirror.local import LOCAL
 from airmirror.web import app
 from ledger.test_ledger import entries, load
 from support.browser import Seen, watched
-from support.console import HOSTILE, RUN, Questions, Viewer, decide, fill, served
+from support.console import HOSTILE, RUN, Questions, Viewer, decide, fill, hold_many, served
 from support.ledgers import mapping
 from support.pages import FLOW, PAGES, open_page
 
@@ -110,6 +110,21 @@ def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: 
         questions.ask(ledger, "incident__2", [["orders", 1, 20]])
         look_again(seen.page)
         expect(form).to_contain_text("None of it is held at these offsets any more")
+    assert seen.errors == []
+
+
+def test_a_question_about_the_rest_shows_its_own_partitions(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
+    hold_many(ledger, 150)
+    questions = Questions()
+    questions.ask(ledger, "rest", [["many", number, -1] for number in range(100, 150)])
+    with served(app.build_app(), "/mirror", questions) as url:
+        open_page(seen.page, url, "decisions")
+        form = seen.page.get_by_role("group", name="What becomes of it?")
+        expect(form).to_contain_text("For 50 partitions: many-100 up to offset")
+        expect(form).not_to_contain_text("None of it is held")
+        form.get_by_role("button", name="the same by command").first.click()
+        expect(form).to_contain_text("--partition 149")
+        expect(form).not_to_contain_text("--partition 99")
     assert seen.errors == []
 
 

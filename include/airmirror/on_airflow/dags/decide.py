@@ -61,7 +61,8 @@ class CarryOut(ApprovedStep):
         answer = Answer(given.option, given.reason, given.by, f"{context['run_id']} of {given.at.isoformat()}")
         window = window_id(context, "decide")
         carry_out(deployment(), self.flow, window, asked=given.shown, answer=answer, selection=selection)
-        if given.option == KEEP:  # what is held stays the same incident: no window asks about the rest of it
+        # What is held stays the same incident: no window asks about what a full question had no place for.
+        if given.option == KEEP and len(given.shown) >= MOST_ASKED:
             context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))
 
 

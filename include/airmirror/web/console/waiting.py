@@ -11,7 +11,7 @@ from urllib.parse import quote
 from airmirror.flows.decisions import HeldRange, held_ranges
 from airmirror.ledger import Failure, Ledger
 from airmirror.on_airflow.dags.common import id_of
-from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
+from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, MOST_ASKED, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks.approvals import asked_in
 from airmirror.rows import rows_of
 from airmirror.web.console.known import known, shown_decided
@@ -19,7 +19,6 @@ from airmirror.web.console.overview import Shown
 from airmirror.windows.mirror import returns_of
 from airmirror.wire.mappings import GATE, Hold
 
-MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
 # The commands of answers that have one: without --yes they tell what would be done, and write nothing.
 RESETS = {
     ACCEPT_LOSS: ("--accept-loss",),
@@ -38,10 +37,14 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            questions = asked_in(ledger, each.flow.name, id_of("decide", each.flow))
-            flows.append(
-                _of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)) | {"asked": questions}
+            open_ones, returns = (
+                asked_in(ledger, each.flow.name, id_of("decide", each.flow)),
+                returns_of(each.flow, of_flow),
             )
+            asked = {run: _asked(about, held, each.flow.name, returns) for run, about in open_ones.items() if about}
+            about = {tuple(incident) for one in asked.values() for incident in one["about"]}
+            held.sort(key=lambda item: item.incident not in about)  # the page has place for the first
+            flows.append(_of_flow(each, held, by_people, failing, returns) | {"asked": asked})
         if now.decided:
             decided.append({"flow": each.flow.name, "dag_id": each.dag_id, "decided": shown_decided(now.decided)})
     return {"flows": flows, "decided": decided, "of": len(shown)}
@@ -57,7 +60,7 @@ def _of_flow(
         "decide": decide,
         "required_actions": f"dags/{quote(decide)}/required_actions",
         "ask": shlex.join(["airflow", "dags", "trigger", decide]) if held else None,
-        "held": [asdict(item) for item in held[:MOST_HELD]],
+        "held": [asdict(item) for item in held[:MOST_ASKED]],
         "held_in_all": len(held),
         "options": [
             {
@@ -65,21 +68,30 @@ def _of_flow(
                 "does": option.does.format(source=flow.source.alias, target=flow.target.alias),
                 "costs": option.costs.format(source=flow.source.alias, target=flow.target.alias),
                 "is_final": option.is_final,
-                "commands": _commands(option.name, flow.name, held[:MOST_HELD], returns),
+                "commands": _commands(option.name, flow.name, held[:MOST_ASKED], returns),
             }
             for option in OPTIONS
         ]
         if held
         else [],
         "held_by_people": rows_of(
-            by_people[:MOST_HELD],
+            by_people[:MOST_ASKED],
             "topic partition by reason time_ms command",
             command=lambda hold: _airmirror(
                 "hold", "release", hold.topic, "--partition", hold.partition, flow=flow.name, reason=True
             ),
         ),
-        "failing": rows_of(failing[:MOST_HELD], "topic partition since_ms windows error transient"),
+        "failing": rows_of(failing[:MOST_ASKED], "topic partition since_ms windows error transient"),
     }
+
+
+def _asked(about: list[list[Any]], held: list[HeldRange], flow: str, returns: Collection[str]) -> dict[str, Any]:
+    """What a question is about, whether any of it is still held at these offsets, and the commands for that, by answer."""
+    about = about[:MOST_ASKED]
+    incidents = {tuple(incident) for incident in about}
+    still = [item for item in held if item.incident in incidents]
+    commands = {option.name: _commands(option.name, flow, still, returns) for option in OPTIONS}
+    return {"about": about, "is_held": bool(still), "commands": commands}
 
 
 def _commands(answer: str, flow: str, held: list[HeldRange], returns: Collection[str]) -> list[str]:

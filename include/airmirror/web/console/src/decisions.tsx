@@ -44,7 +44,7 @@ function OfFlow({ waiting }: { waiting: Waiting }) {
               </li>
             ))}
           </ul>
-          <Questions waiting={waiting} option={(name) => <About waiting={waiting} name={name} />} otherwise={<Unasked waiting={waiting} />} />
+          <Questions waiting={waiting} option={(name, asked) => <About waiting={waiting} name={name} commands={asked?.commands[name]} />} otherwise={<Unasked waiting={waiting} />} />
           <p className="am-muted">
             Airflow has the question too, and its audit log who answered: <Outer to={waiting.required_actions}>required actions of {waiting.decide}</Outer>.
           </p>
@@ -91,11 +91,12 @@ function Unasked({ waiting }: { waiting: Waiting }) {
   );
 }
 
-/** What an answer does and costs, and the commands that do the same. */
-function About({ waiting, name }: { waiting: Waiting; name: string }) {
+/** What an answer does and costs, and the commands that do the same: a question's own, where one is open. */
+function About({ waiting, name, commands }: { waiting: Waiting; name: string; commands?: string[] }) {
   const place = usePlace();
   const option = waiting.options.find((each) => each.name === name);
   if (!option) return null;
+  const offered = commands ?? option.commands;
   const key = `${waiting.dag_id} ${name}`;
   const isOpen = place.query.get("answer") === key;
   return (
@@ -103,13 +104,13 @@ function About({ waiting, name }: { waiting: Waiting; name: string }) {
       {option.is_final && <span className="am-failing"> can't be undone</span>}
       <br />
       Does: {option.does}. Costs: {option.costs}.{" "}
-      {option.commands.length > 0 && (
+      {offered.length > 0 && (
         <button type="button" aria-expanded={isOpen} onClick={() => place.set({ answer: isOpen ? undefined : key })}>
           {isOpen ? "hide the commands" : "the same by command"}
         </button>
       )}
-      {isOpen && option.commands.map((command) => <Command key={command}>{command}</Command>)}
-      {isOpen && option.commands.length > 0 && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
+      {isOpen && offered.map((command) => <Command key={command}>{command}</Command>)}
+      {isOpen && offered.length > 0 && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
     </>
   );
 }

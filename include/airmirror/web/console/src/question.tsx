@@ -5,14 +5,16 @@ import { AIRFLOW, send, useAnswer, type Answer } from "./api";
 import { count, counted, plain } from "./format";
 import { LogIn, Outer, Text, Time } from "./parts";
 import { pathOf } from "./place";
-import type { Question, QuestionsAnswer, Waiting } from "./types";
+import type { Asked, Question, QuestionsAnswer, Waiting } from "./types";
 
 const OPEN = "hitlDetails?response_received=false&state=awaiting_input&state=deferred&order_by=-created_at&limit=20";
 const MOST_REASON = 300;
 const MOST_NAMED = 5;
 
+type OptionOf = (name: string, asked?: Asked) => ReactNode;
+
 /** Forms for the questions that are open; `otherwise` where there is none. */
-export function Questions({ waiting, option, otherwise }: { waiting: Waiting; option: (name: string) => ReactNode; otherwise: ReactNode }) {
+export function Questions({ waiting, option, otherwise }: { waiting: Waiting; option: OptionOf; otherwise: ReactNode }) {
   const answer = useAnswer<QuestionsAnswer>(`${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", "~")}/${OPEN}`);
   const [answered, setAnswered] = useState<Record<string, string>>({});
   const all = answer.data?.hitl_details ?? [];
@@ -36,7 +38,7 @@ export function Questions({ waiting, option, otherwise }: { waiting: Waiting; op
 
 const runOf = (question: Question): string => question.task_instance.dag_run_id;
 
-function Form({ question, waiting, option, onAnswered }: { question: Question; waiting: Waiting; option: (name: string) => ReactNode; onAnswered: (chosen: string) => void }) {
+function Form({ question, waiting, option, onAnswered }: { question: Question; waiting: Waiting; option: OptionOf; onAnswered: (chosen: string) => void }) {
   const task = `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", runOf(question), "taskInstances", question.task_instance.task_id)}`;
   const asked = waiting.asked[runOf(question)];
   const [chosen, setChosen] = useState("");
@@ -60,14 +62,14 @@ function Form({ question, waiting, option, onAnswered }: { question: Question; w
     >
       <fieldset>
         <legend>What becomes of it? Asked <Time at={Date.parse(question.created_at)} /></legend>
-        {asked && <About asked={asked} waiting={waiting} />}
+        {asked && <About asked={asked} />}
         <ul className="am-options">
           {question.options.map((name) => (
             <li key={name}>
               <label>
                 <input type="radio" name={`answer ${runOf(question)}`} value={name} checked={chosen === name} onChange={() => setChosen(name)} /> <strong>{plain(name)}</strong>
               </label>
-              {option(name)}
+              {option(name, asked)}
             </li>
           ))}
         </ul>
@@ -84,15 +86,13 @@ function Form({ question, waiting, option, onAnswered }: { question: Question; w
 }
 
 /** What a question is about, and whether that is still held: an answer counts for nothing else. */
-function About({ asked, waiting }: { asked: NonNullable<Waiting["asked"][string]>; waiting: Waiting }) {
-  const held = new Set(waiting.held.map((each) => `${each.topic}\n${each.partition}\n${each.last}`));
-  const isHeld = asked.some(([topic, partition, last]) => held.has(`${topic}\n${partition}\n${last}`));
-  const named = asked.slice(0, MOST_NAMED).map(([topic, partition, last]) => `${plain(String(topic))}-${partition} up to offset ${count(last)}`);
+function About({ asked: { about, is_held } }: { asked: Asked }) {
+  const named = about.slice(0, MOST_NAMED).map(([topic, partition, last]) => `${plain(String(topic))}-${partition} up to offset ${count(last)}`);
   return (
     <p>
-      For {counted(asked.length, "partition")}: {named.join(", ")}
-      {asked.length > MOST_NAMED && `, and ${asked.length - MOST_NAMED} more`}.
-      {!isHeld && <strong> None of it is held at these offsets any more: the answer will change nothing.</strong>}
+      For {counted(about.length, "partition")}: {named.join(", ")}
+      {about.length > MOST_NAMED && `, and ${about.length - MOST_NAMED} more`}.
+      {!is_held && <strong> None of it is held at these offsets any more: the answer will change nothing.</strong>}
     </p>
   );
 }

@@ -218,6 +218,11 @@ export interface GroupsAnswer extends OfFlow {
   synced_ms: Maybe<number>;
   checkpoints_ms: Maybe<number>;
 }
+export interface Asked {
+  about: [topic: string, partition: number, last: number][];
+  is_held: boolean;
+  commands: Record<string, string[]>; // by answer
+}
 export interface Waiting {
   flow: string;
   dag_id: string;
@@ -226,7 +231,7 @@ export interface Waiting {
   ask: Maybe<string>;
   held: { topic: string; partition: number; first: number; last: number; records: number; reason: string; window: string; since_ms: number }[];
   held_in_all: number;
-  asked: Record<string, Maybe<[topic: string, partition: number, last: number][]>>; // by the run of decide.… that asks
+  asked: Record<string, Asked>; // by the run of decide.… that asks
   options: { name: string; does: string; costs: string; is_final: boolean; commands: string[] }[];
   held_by_people: { topic: string; partition: number; by: string; reason: string; time_ms: number; command: string }[];
   failing: Failing[];
