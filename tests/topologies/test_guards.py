@@ -210,13 +210,14 @@ def test_two_clusters_with_one_id(tmp_path: Path, clusters: Clusters, monkeypatc
     from airmirror.clusters.protocol.routes import Routes
 
     filled(clusters, "A")
-    refresh = Routes.refresh
+    read = Routes._read
 
-    def as_formatted_with_one_id(self: Routes, topics: list[str]) -> None:
-        refresh(self, topics)
+    def as_formatted_with_one_id(self: Routes, topics: list[str]) -> object:
+        missing = read(self, topics)
         self.cluster_id = "MkU3OEVBNTcwNTJENDM2Qk"
+        return missing
 
-    monkeypatch.setattr(Routes, "refresh", as_formatted_with_one_id)
+    monkeypatch.setattr(Routes, "_read", as_formatted_with_one_id)
     with pytest.raises(EqualClusterIds):
         deploy(tmp_path, clusters.by_alias, {"A->B": "orders"}).windows()
     deploy(tmp_path, clusters.by_alias, {"A->B": "orders"}, "A->B.equal.cluster.ids.allowed = true").windows()

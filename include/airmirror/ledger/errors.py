@@ -14,7 +14,7 @@ class LedgerUnavailable(AirmirrorError, transient=True):
     def __str__(self) -> str:
         return (
             f"the ledger at {self.url} can't be used: {self.reason}; while it is away, commands of a flow take an empty one, and "
-            f"fill it from Kafka: --ledger sqlite:///new.db. Pages, for {command('report', 'fetch')}, are in this one only"
+            "fill it from Kafka: --ledger sqlite:///new.db. Pages of plans and reports are in this one only"
         )
 
 
