@@ -159,7 +159,7 @@ def test_a_ledger_that_is_not_there_is_not_made_and_a_place_that_is_none_is_told
     done = CliRunner().invoke(app, ["report", "fetch", str(tmp_path), "--ledger", f"sqlite:///{missing}"])
     told = " ".join(done.output.split())
     assert done.exit_code == 75 and "there is none; name it with --ledger" in told, told
-    assert told.endswith("for `airmirror report fetch`, are in this one only"), "an empty ledger has no pages"
+    assert told.endswith("Pages of plans and reports are in this one only"), "an empty ledger has no pages"
     assert not missing.exists()
     with closing(Ledger(f"sqlite:///{tmp_path / 'there.db'}")) as ledger:
         keep_page(ledger.engine, DOCS, "run", "page")
