@@ -15,6 +15,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking, order_of
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import NotApproved
+from airmirror.runbooks.failback.pair import NothingReturns
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.steps import is_done
 from airmirror.wire.owners import WHOLE
@@ -116,9 +117,10 @@ def test_a_failback_is_ended_by_its_undo(both: Both) -> None:
     assert "INC-7" in asked.body and f"| {both.topic} | {both.remote} |" in asked.body
     assert f"| {both.group} | {both.topic} | 0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
     others: Any = {"topics": ["another"]}
-    with pytest.raises(AirflowSkipException, match="there is nothing to undo"):
+    with pytest.raises(NothingReturns, match="another"):
         asks.ask(form(verb=UNDO, **others))
-    undo.execute(taken_back(tasks, TAKE_BACK, **others))
+    with pytest.raises(NothingReturns, match="another"):
+        undo.execute(taken_back(tasks, TAKE_BACK, **others))
     assert both.pair.returning() == {both.remote: both.topic}, "what is not named resumes"
     with pytest.raises(AirflowSkipException):
         undo.execute(taken_back(tasks, LEAVE))
