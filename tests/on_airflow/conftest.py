@@ -262,7 +262,15 @@ class AirflowFlow:
                     self.client.request("PATCH", path, {"chosen_options": [option], "params_input": given})
             return state() == "success"
 
-        self.client.wait(answered)
+        try:
+            self.client.wait(answered)
+        except TimeoutError as error:
+            for name, found in self.client.tasks(dag_id, run_id).items():
+                if found["state"] not in ("success", "skipped"):
+                    error.add_note(f"{name}: {found['state']}, attempt {found['try_number']}")
+                if found["state"] in ("running", "failed", "up_for_retry", "awaiting_input", "deferred"):
+                    error.add_note(self.client.log(dag_id, run_id, name, found["try_number"])[-3000:])
+            raise
         return question
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:
