@@ -29,10 +29,10 @@ from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
-from support.failovers import DISASTER, at, elsewhere, fail_over, windowed, with_groups, without_source
+from support.failovers import DISASTER, at, elsewhere, fail_over, with_a_group, with_groups, without_source
 from support.flows import Mirror, at_once, mirror
 from support.following import numbered, patiently
-from support.groups import commit, committed
+from support.groups import committed
 from support.topics import await_in_sync, produce, read_all
 from support.waiting import BUSY
 
@@ -207,12 +207,7 @@ def test_a_cluster_that_is_cut_off_and_lives_on_is_reported_record_by_record(
 
 def test_a_failover_that_is_started_twice_at_once_is_done_once(east: Broker, west: Broker, tmp_path: Path) -> None:
     """From two Airflows: each may take the lease from the other, who ends; in the end it is as if there had been one."""
-    group = f"g-{uuid4().hex[:8]}"
-    flow = with_groups(mirror(east, west, tmp_path), group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    windowed(flow)
-    commit(west, group, {(flow.remote_topic, 0): 4})
+    flow, group = with_a_group(east, west, tmp_path)
     gone = [without_source(elsewhere(flow.opened, tmp_path)) for _ in range(2)]
     together = threading.Barrier(2)
 

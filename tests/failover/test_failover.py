@@ -35,7 +35,16 @@ from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
-from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
+from support.failovers import (
+    DISASTER,
+    PLANNED,
+    elsewhere,
+    fail_over,
+    windowed,
+    with_a_group,
+    with_groups,
+    without_source,
+)
 from support.faults import at_the_last_moment
 from support.flows import in_this_process, mirror
 from support.following import numbered
@@ -292,12 +301,7 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
 
 def test_a_failover_is_undone_where_a_remote_topic_is_gone(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Nothing stands there any more, and no right lets a broker take a position there."""
-    group = f"g-{uuid4().hex[:8]}"
-    flow = with_groups(mirror(east, west, tmp_path), group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    windowed(flow)
-    commit(west, group, {(flow.remote_topic, 0): 4})
+    flow, group = with_a_group(east, west, tmp_path)
     gone = without_source(flow.opened)
     fail_over(gone, DISASTER)
     delete_topic(west, flow.remote_topic)
@@ -348,12 +352,7 @@ def test_a_window_that_takes_the_lease_for_an_instant_holds_up_nothing(
 @pytest.mark.long
 def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
-    group = f"g-{uuid4().hex[:8]}"
-    flow = with_groups(mirror(east, west, tmp_path), group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    windowed(flow)
-    commit(west, group, {(flow.remote_topic, 0): 4})
+    flow, group = with_a_group(east, west, tmp_path)
     produce(east, flow.topic, numbered(10, 30), partition=0)
     topics = prepare(flow.opened).topics
     run_window(

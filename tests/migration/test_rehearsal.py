@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
@@ -22,8 +21,8 @@ from airmirror_local.brokers import Broker
 from support.acls import denied, every_acl
 from support.failovers import without_source
 from support.following import numbered
-from support.groups import commit, committed
-from support.migrations import IDENTITY, moving, takes
+from support.groups import a_group, commit, committed
+from support.migrations import IDENTITY, mirrored, moving, takes
 from support.snapshots import snapshot
 from support.topics import Record, open_transaction, produce
 
@@ -35,10 +34,6 @@ def everything(cluster: Broker, *own: str) -> dict[str, Any]:
 
 def rehearsed(opened: Any) -> MoveRehearsal:
     return rehearse_move(opened, "shop")
-
-
-def a_group() -> str:
-    return f"g-{uuid4().hex[:8]}"
 
 
 @pytest.mark.parametrize("policy", ["", pytest.param(IDENTITY, marks=pytest.mark.long)])
@@ -78,11 +73,7 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
 
 @pytest.mark.long  # a further case: what is rehearsed is what is verified
 def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     with open_transaction(east, flow.topic, numbered(5, 30), partition=0):
         assert rehearsed(flow.opened).is_good
     produce(east, flow.topic, numbered(5, 40), partition=0)
@@ -111,11 +102,7 @@ def test_a_record_that_was_not_copied_fails(east: Broker, west: Broker, tmp_path
 def test_a_group_that_is_one_off_fails(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     real = rehearsing.points_of
 
     def one_further(*given: Any) -> Any:
@@ -131,11 +118,7 @@ def test_a_group_that_is_one_off_fails(
 def test_a_group_whose_position_may_not_be_written_fails(guarded: list[Broker], tmp_path: Path) -> None:
     """Asked of the target, for a group that is not there yet; nothing is written to find out."""
     east, west = guarded
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     assert rehearsed(flow.opened).is_good
     with denied(west, ResourceType.GROUP, group, AclOperation.READ):
         (problem,) = rehearsed(flow.opened).problems
@@ -144,11 +127,7 @@ def test_a_group_whose_position_may_not_be_written_fails(guarded: list[Broker], 
 
 
 def test_a_group_that_could_not_be_cut_over_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     commit(west, group, {(flow.remote_topic, 0): 25})
     assert any("ahead on the target already" in each for each in rehearsed(flow.opened).problems)
     assert committed(west, group) == {(flow.remote_topic, 0): 25}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -28,16 +27,12 @@ from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.faults import at_the_last_moment
 from support.following import numbered
-from support.groups import Protocol, commit, committed, member, read_with_group
+from support.groups import Protocol, a_group, commit, committed, member, read_with_group
 from support.killing import killed_at
-from support.migrations import IDENTITY, ORDER, move_of, moving, takes
+from support.migrations import IDENTITY, ORDER, mirrored, move_of, moving, takes
 from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
 
 FOUR: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consumers", "cut_over_producers")
-
-
-def a_group() -> str:
-    return f"g-{uuid4().hex[:8]}"
 
 
 @pytest.mark.parametrize(
@@ -158,11 +153,7 @@ def test_an_undo_while_producers_are_waited_for_freezes_nothing(
 
 
 def test_consumers_on_the_target_that_were_not_cut_over_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 10})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path, at=10)
     with member(west, group, flow.remote_topic), pytest.raises(GroupsNotReady, match="active on the target"):
         takes(flow.opened, "check_groups")
     commit(west, group, {(flow.remote_topic, 0): 25})
@@ -219,11 +210,7 @@ def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
 
 
 def test_groups_that_would_read_again_or_skip_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 10})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path, at=10)
     commit(east, group, {(flow.topic, 0): 40})
     with pytest.raises(GroupsNotReady, match=rf"{group} in {flow.topic}-0 at 40: position beyond the log end"):
         takes(flow.opened, "check_groups")
@@ -264,11 +251,7 @@ PLACES: tuple[Place, ...] = (
 @pytest.mark.long  # tests/runbooks/test_run.py kills at each step of any runbook; above each step is taken twice
 def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     commit(west, group, {(flow.remote_topic, 0): 4})
 
     for step, place, name, times in PLACES:

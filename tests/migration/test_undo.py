@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -22,20 +21,16 @@ from airmirror.wire.moves import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.following import numbered
-from support.groups import Protocol, commit, committed, forget_group, held, member, notes, read_with_group
+from support.groups import Protocol, a_group, commit, committed, forget_group, held, member, notes, read_with_group
 from support.hostile import delete_records
 from support.killing import killed_at
-from support.migrations import ORDER, move_of, moving, takes
+from support.migrations import ORDER, mirrored, move_of, moving, takes
 from support.topics import Record, await_settled, delete_topic, end_offsets, open_transaction, produce, read_all
 from support.waiting import BUSY
 
 
 def undone(opened: object) -> UndoneMove:
     return undo_move(opened, move_of(opened), ORDER, lambda phase: None)  # type: ignore[arg-type]
-
-
-def a_group() -> str:
-    return f"g-{uuid4().hex[:8]}"
 
 
 def test_nothing_to_undo_is_no_error(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -120,11 +115,7 @@ def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
 
 def test_a_group_whose_position_was_synchronised_goes_back_too(east: Broker, west: Broker, tmp_path: Path) -> None:
     """It stood where it was to go already, and has read on since."""
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     commit(west, group, {(flow.remote_topic, 0): 20})
     takes(flow.opened, "cut_over_consumers")
     read_with_group(west, group, flow.remote_topic, {0: 5})
@@ -165,11 +156,7 @@ def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west:
 
 def test_a_remote_topic_that_is_gone_keeps_no_undo_from_its_end(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Nothing can stand there as it did before, and no right changes that."""
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path)
     commit(west, group, {(flow.remote_topic, 0): 4})
     takes(flow.opened, "cut_over_consumers")
     delete_topic(west, flow.remote_topic)
@@ -212,11 +199,7 @@ def test_groups_that_consume_on_the_source_again_are_named_first(east: Broker, w
 def test_a_position_that_a_transaction_holds_is_waited_for(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow, _ = moving(east, west, tmp_path)
-    group = a_group()
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 10})
-    takes(flow.opened, "mirror")
+    flow, group = mirrored(east, west, tmp_path, at=10)
     monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
     with (
         held(east, group, {(flow.topic, 0): 12}, group),

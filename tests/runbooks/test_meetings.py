@@ -40,7 +40,7 @@ from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed,
 from support.faults import at_the_last_moment
 from support.flows import Mirror, mirror
 from support.following import numbered
-from support.groups import commit, committed, member, read_with_group
+from support.groups import a_group, commit, committed, member, read_with_group
 from support.killing import killed_at
 from support.migrations import ORDER as MOVE
 from support.migrations import move_of, moving, takes
@@ -52,10 +52,6 @@ from support.waiting import short_waits
 __all__ = ["short_waits"]
 
 WHY: Any = {"reason": "not today", "by": "ada"}
-
-
-def a_group() -> str:
-    return f"g-{uuid.uuid4().hex[:8]}"
 
 
 def ready(east: Broker, west: Broker, directory: Path, group: str, read: int = 5) -> Mirror:

@@ -16,9 +16,12 @@ from airmirror.runbooks.failover.alone import NotJudged
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.run import run
+from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
-from support.flows import Mirror
-from support.topics import Record
+from support.flows import Mirror, mirror
+from support.following import numbered
+from support.groups import a_group, commit
+from support.topics import Record, produce
 
 DISASTER = FailoverOrder(way="disaster", reason="east burns", by="ada")
 PLANNED = FailoverOrder(way="planned", reason="moving day", by="ada", wait=0.0)
@@ -39,6 +42,17 @@ def with_groups(flow: Mirror, *groups: str) -> Mirror:
         failover_quiet_ms=0,
     )
     return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings)))
+
+
+def with_a_group(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
+    """A flow of 30 verified records in partition 0, and its group: at 20 on the source, and at 4 on the target since."""
+    group = a_group()
+    flow = with_groups(mirror(east, west, directory), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    return flow, group
 
 
 def without_source(opened: Opened) -> Opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
+from uuid import uuid4
 
 from confluent_kafka import (
     Consumer,
@@ -18,6 +19,11 @@ from confluent_kafka import (
 from support.topics import AT_ONCE, SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
 
 Protocol = Literal["classic", "consumer"]
+
+
+def a_group() -> str:
+    """A name that no other test uses."""
+    return f"g-{uuid4().hex[:8]}"
 
 
 @contextmanager

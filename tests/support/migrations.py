@@ -13,8 +13,11 @@ from airmirror.runbooks.migration.order import MoveOrder, MoveStep
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Progress
+from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
-from support.topics import Cluster, create_topic
+from support.following import numbered
+from support.groups import a_group, commit
+from support.topics import Cluster, create_topic, produce
 
 ORDER = MoveOrder(move="shop", reason="moving day", by="ada", wait=0.0)
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -32,6 +35,15 @@ def moving(
     lines |= {} if groups is None else {"move.shop.groups": groups}
     lines |= {key.replace("_", "."): value for key, value in settings.items()}
     return mirror(east, west, directory, topic=topic, settings=lines), stays
+
+
+def mirrored(east: Broker, west: Broker, directory: Path, *, at: int = 20) -> tuple[Mirror, str]:
+    """A flow of ``moving`` whose 30 records are mirrored, and a group that stands there on the source."""
+    (flow, _), group = moving(east, west, directory), a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): at})
+    takes(flow.opened, "mirror")
+    return flow, group
 
 
 def takes(opened: Opened, *steps: MoveStep, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:

@@ -54,8 +54,9 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
     with Mirror.open(flow, ledger, "verify") as mirror:
-        gone = _gone(mirror, ledger.last_mappings().values())
-        ends = _stable_ends(mirror.target, (last for last in ledger.last_mappings().values() if last.key not in gone))
+        before = ledger.last_mappings().values()
+        gone = _gone(mirror, before)
+        ends = _stable_ends(mirror.target, (last for last in before if last.key not in gone))
         catch_up_ledger(opened)  # all that lies below the ends is known now
         newest = {TopicPartition(*key): record for key, record in ledger.last_mappings().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}

@@ -80,8 +80,8 @@ class Pair:
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
 
-        ``topics``: of the source, none: all that the flow replicates but heartbeats, and what another order
-        has named. The ledger has caught up. Raises NothingReturns, and what guards the clusters.
+        ``topics``: of the source, none: all that the flow replicates but heartbeats, and what another order has named.
+        The ledger has caught up. Raises NothingReturns, and what guards the clusters.
         """
         policy, ledger = policy_of(self.forward.flow), self.forward.ledger
         known = {topic for topic, _ in ledger.state().known}

@@ -37,11 +37,9 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            open_ones, returns = (
-                asked_in(ledger, each.flow.name, id_of("decide", each.flow)),
-                returns_of(each.flow, of_flow),
-            )
-            asked = {run: _asked(about, held, each.flow.name, returns) for run, about in open_ones.items() if about}
+            returns = returns_of(each.flow, of_flow)
+            questions = asked_in(ledger, each.flow.name, id_of("decide", each.flow))
+            asked = {run: _asked(about, held, each.flow.name, returns) for run, about in questions.items() if about}
             about = {tuple(incident) for one in asked.values() for incident in one["about"]}
             held.sort(key=lambda item: item.incident not in about)  # the page has place for the first
             flows.append(_of_flow(each, held, by_people, failing, returns) | {"asked": asked})
