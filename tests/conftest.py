@@ -11,11 +11,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -28,7 +30,7 @@ from support.sides import Sides, own_sides
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
-settings.register_profile("usual", settings.get_profile("thorough"), max_examples=40)
+settings.register_profile("usual", settings.get_profile("thorough"), max_examples=25)
 settings.register_profile(
     "quick", settings.get_profile("thorough"), max_examples=10, database=None
 )  # of make test-quick
@@ -44,6 +46,8 @@ sys.dont_write_bytecode = False
 # Compiled loops stay in the checkout (airmirror.native).
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
+# A CliRunner makes all commands anew, of all signatures, for each that it invokes: that took 3 % of all tests.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 
 # Folders and files whose tests share servers that are dear: they run in one process. Those with the most work come first.
@@ -273,9 +277,9 @@ def topic() -> Callable[[str], str]:
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """A test that leaves a process running fails, and the process is ended so that the next test starts clean."""
-    before = _children()
+    before = _pids_of_children()
     yield
-    _, left = psutil.wait_procs(list(_children() - before), timeout=END_SECONDS)
+    _, left = psutil.wait_procs(_begun(_pids_of_children() - before), timeout=END_SECONDS)
     if left:
         commands = [" ".join(_command(process)) for process in left]
         for process in left:
@@ -284,33 +288,29 @@ def no_process_left() -> Iterator[None]:
         pytest.fail("left running: " + "; ".join(commands))
 
 
-def _children() -> set[psutil.Process]:
-    """Our children, save the helpers that multiprocessing keeps for the whole run, and servers that were started again."""
-    return {
-        child
-        for child in _all_children()
-        if child.pid not in KEPT and not any("multiprocessing" in argument for argument in _command(child))
-    }
-
-
-def _all_children() -> Iterator[psutil.Process]:
-    """As ``psutil.Process().children()``, which reads about every process of the machine: twice a test, that adds up."""
-    pids, before = _pids_of_children(), None
-    while pids != before:  # while a child ends, the kernel may leave out others (proc_pid_children(5))
-        pids, before = _pids_of_children(), pids
-    if pids is None:
-        yield from psutil.Process().children()
-    for pid in pids or ():
+def _begun(pids: set[int]) -> list[psutil.Process]:
+    """Those of the processes that run, save the helpers that multiprocessing keeps for the whole run, and servers of it."""
+    begun = list[psutil.Process]()
+    for pid in pids - KEPT:
         with suppress(psutil.NoSuchProcess):
-            yield psutil.Process(pid)
+            begun.append(psutil.Process(pid))
+    return [each for each in begun if not any("multiprocessing" in argument for argument in _command(each))]
 
 
-def _pids_of_children() -> set[int] | None:
+def _pids_of_children() -> set[int]:
+    """As ``psutil.Process().children()``, which reads about every process of the machine: twice a test, that adds up."""
+    pids, before = _listed(), None
+    while pids != before:  # while a child ends, the kernel may leave out others (proc_pid_children(5))
+        pids, before = _listed(), pids
+    return {child.pid for child in psutil.Process().children()} if pids is None else pids
+
+
+def _listed() -> set[int] | None:
     """The children of all our threads; None on another system, or with a kernel without CONFIG_PROC_CHILDREN."""
-    pids, is_known = set[int](), False
-    for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has ended
-            pids.update(map(int, task.read_text().split()))
+    pids, is_known, threads = set[int](), False, "/proc/self/task"
+    for thread in os.listdir(threads) if os.path.isdir(threads) else ():
+        with suppress(OSError), open(f"{threads}/{thread}/children", "rb") as file:  # unless the thread has ended
+            pids.update(map(int, file.read().split()))
             is_known = True
     return pids if is_known else None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 from airmirror_local.airflow_client import AirflowClient
-from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.ports import LOOPBACK, answers, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
 from airmirror_local.spark_connect import QUICK_START
 
@@ -152,7 +152,7 @@ def start_airflow(
             stack.processes[component] = _start(directory, component, settings | dict(own), before)
             if callable(on_start):
                 on_start(stack.processes[component])
-        wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
+        wait_until_ready(stack.processes["API server"], lambda: answers(port) and _answers(url), START_SECONDS)
         for name, component in HEALTH.items():
             wait_until_ready(stack.processes[component], lambda name=name: _healthy(url, name), START_SECONDS)  # type: ignore[misc]
     except BaseException:
