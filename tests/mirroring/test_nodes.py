@@ -24,7 +24,7 @@ from support.elections import bring_back, make_unclean, take_over
 from support.failovers import DISASTER, PLANNED, at, fail_over, without_source
 from support.returns import ORDER, REVERSE, Both, forward_and_reverse, write
 from support.servers import keep
-from support.topics import await_nodes, create_topic, read_all
+from support.topics import await_nodes, create_topic, delete_all_topics, read_all
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -43,6 +43,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
 @pytest.fixture
 def both(three: BrokerCluster, tmp_path: Path) -> Iterator[Both]:
     """A topic on three nodes, and one node that it is replicated to under its own name, each test's own."""
+    delete_all_topics(three)  # another test's node had the alias of this one's
     one = start_broker(tmp_path, "one", IMPATIENT)
     topic = create_topic(three, f"orders-{uuid4().hex[:8]}", replicas=3)
     settings = {f"{REVERSE}.{each}.replication.factor": "3" for each in INTERNAL}

@@ -29,9 +29,9 @@ def emitting(airflow: AirflowUnderTest, apart: Sides, west: Broker) -> Iterator[
     client = airflow.client
     with heartbeats_deleted(apart.east, west):
         client.wait(lambda: DAG in client.dag_ids())
-        known = len(client.runs(DAG))
         client.unpause(DAG)
-        run_id = client.wait(lambda: len(client.runs(DAG)) > known and client.runs(DAG))[0]["dag_run_id"]
+        # It may have been made before: while the DAG was being paused the last time.
+        run_id = client.wait(lambda: [run for run in client.runs(DAG) if run["state"] == "running"])[0]["dag_run_id"]
         try:
             yield run_id
         finally:

@@ -59,7 +59,7 @@ def triggered(page: Page, flow: AirflowFlow, reason: str) -> str:
     page.get_by_role("button", name="Trigger").first.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Move group")
-    dialog.locator("#element_runbook input").fill("migration")
+    dialog.locator("#element_runbook").get_by_role("combobox").fill("migration")
     page.get_by_role("option", name="migration").click()
     dialog.locator("input[name=element_reason]").fill(reason)
     dialog.get_by_role("button", name="Trigger").last.click()

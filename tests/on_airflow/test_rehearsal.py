@@ -94,7 +94,7 @@ def test_a_rehearsal_is_a_green_run_with_a_report_or_a_red_one(flow: AirflowFlow
     run_id = flow.client.trigger(dag_id)
     assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "failover", 1)
     link = flow.client.xcom(dag_id, run_id, "failover", "audit_report")
-    assert "failover-rehearsals/rehearsed.west" in link
+    assert "failover-rehearsals/rehearsed-%3Ewest" in link
     assert "0 of 200 records missing, 1 of 1 group exact" in flow.client.log(dag_id, run_id, "failover", 1)
     remote = f"{flow.source}.{flow.topic}"
     asked = admin(flow.west).delete_records([TopicPartition(remote, 0, 60)])

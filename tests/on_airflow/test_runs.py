@@ -266,9 +266,10 @@ def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
 
     def grown() -> list[dict[str, Any]]:
         nonlocal produced
-        if not produced or produced < 600:  # the watcher begins to look some time after the DAG is switched on
-            produce(flow.east, flow.topic, records(60, produced))
-            produced += 60
+        produce(
+            flow.east, flow.topic, records(60, produced)
+        )  # the watcher begins to look some time after the DAG is on
+        produced += 60
         return [run for run in flow.ended() if run["dag_run_id"] not in seen]
 
     run = flow.client.wait(grown, 240, every=3)[0]
