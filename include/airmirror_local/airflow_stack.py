@@ -152,6 +152,7 @@ def start_airflow(
             stack.processes[component] = _start(directory, component, settings | dict(own), before)
             if callable(on_start):
                 on_start(stack.processes[component])
+        # The port is asked first: a client of HTTP reads all certificates of the machine before it connects.
         wait_until_ready(stack.processes["API server"], lambda: answers(port) and _answers(url), START_SECONDS)
         for name, component in HEALTH.items():
             wait_until_ready(stack.processes[component], lambda name=name: _healthy(url, name), START_SECONDS)  # type: ignore[misc]

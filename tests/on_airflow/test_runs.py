@@ -266,9 +266,8 @@ def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
 
     def grown() -> list[dict[str, Any]]:
         nonlocal produced
-        produce(
-            flow.east, flow.topic, records(60, produced)
-        )  # the watcher begins to look some time after the DAG is on
+        # Until it is seen: the watcher begins to look some time after the DAG is switched on.
+        produce(flow.east, flow.topic, records(60, produced))
         produced += 60
         return [run for run in flow.ended() if run["dag_run_id"] not in seen]
 
