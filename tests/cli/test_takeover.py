@@ -89,7 +89,7 @@ def handed_back(command: Deployment, west: Broker, offsets: Path, why: tuple[str
     nowhere = command("handback", "plan", "--offsets", str(offsets / "no" / "such"))
     assert nowhere.exit_code == 2 and "was not written: Not a directory" in nowhere.output
     dedicated = command("handback", "run", *why, "--yes")
-    assert dedicated.exit_code == 0 and "for one on Connect add --topic" in dedicated.stdout
+    assert dedicated.exit_code == 0 and "for one on Connect name the topic of its workers (--topic)" in dedicated.stdout
     workers = create_topic(west, f"connect-offsets-{uuid4().hex[:8]}", 5)
     write = ("handback", "run", *why, "--topic", workers, "--connector", "our mirror")
     dry = command(*write)

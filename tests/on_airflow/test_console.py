@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from airmirror_local.airflow_stack import USER
 from airmirror_local.brokers import Broker
@@ -116,6 +116,7 @@ def test_a_red_run_is_understood_and_decided_in_the_console(browser: Browser, ra
     with watched(browser) as seen:
         page = seen.page
         log_in(page, airflow.stack.url, USER, airflow.stack.password)
+        can_be_answered_without_a_reason(page, f"{airflow.stack.url}/dags/decide.shown.west", incident["dag_run_id"])
         page.goto(airflow.stack.url)
         page.locator(".am-card").get_by_role("link", name="1 partition held").click()
         expect(page.get_by_text("Nobody sells so much at night").first).to_be_visible()
@@ -137,6 +138,16 @@ def test_a_red_run_is_understood_and_decided_in_the_console(browser: Browser, ra
     suite.unlink()
     assert ran.run()[1] == "success"
     assert ran.assert_equal() == 1_200
+
+
+def can_be_answered_without_a_reason(page: Page, dag: str, run_id: str) -> None:
+    """In Airflow's own page an answer must be chosen, and no more."""
+    page.goto(f"{dag}/runs/{run_id}/tasks/ask/required_actions")
+    respond = page.get_by_role("button", name="Respond")
+    expect(respond).to_be_disabled()
+    page.locator("#element_chosen_options").get_by_role("combobox").fill("Let it")
+    page.get_by_role("option", name="Let it pass").click()
+    expect(respond).to_be_enabled()
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def decide_dag(flow: Flow) -> DAG:
         ),
         tags=tags(flow),
     ) as dag:
-        reason = Param("", type="string", title="Reason", description="Why, for those who find it later.")
+        reason = Param(None, type=["null", "string"], title="Reason", description="Why, for those who find it later.")
         ask = Ask(
             task_id=ASK,
             flow=flow.name,

@@ -195,8 +195,10 @@ def _field(option: OrderOption, flow: Flow) -> Param:
         return Param(option.default, type="string", enum=[*option.choices], **about)
     if option.type is tuple:
         return Param(None, type=["null", "array"], items={"type": "string"}, **about)
+    if option.type is str:  # one that may not be null has to be filled in, whatever the runbook
+        return Param(None, type=["null", "string"], **about)
     about |= {name: most for name, most in zip(("minimum", "maximum"), option.within, strict=True) if most is not None}
-    kind = {bool: "boolean", str: "string", float: "number", int: "integer"}[option.type]
+    kind = {bool: "boolean", float: "number", int: "integer"}[option.type]
     default = getattr(flow.settings, option.setting) if option.setting else option.default
     return Param(default, type=kind, **about)
 

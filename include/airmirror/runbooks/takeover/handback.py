@@ -102,9 +102,8 @@ def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, obje
 def nothing_to_write(opened: Opened, order: HandbackOrder) -> str:
     """Return that a dedicated MirrorMaker 2 needs nothing, in words; "": a topic of Connect's workers is named."""
     topic = progress_topic(opened.flow.source.alias)
-    return (
-        "" if order.into else f"a dedicated MirrorMaker 2 finds its progress in {topic}; for one on Connect add --topic"
-    )
+    on_connect = "for one on Connect name the topic of its workers (--topic)"
+    return "" if order.into else f"a dedicated MirrorMaker 2 finds its progress in {topic}; {on_connect}"
 
 
 def write_offsets(
