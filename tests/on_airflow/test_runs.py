@@ -261,12 +261,15 @@ def test_a_window_that_follows_is_verified_and_moves_groups_meanwhile(flow: Airf
 @pytest.mark.flow("growing")
 def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
     flow.first_run()
+    # A watcher begins when Airflow parses a DAG that is switched on; here it parses the file once an hour.
+    dag = flow.client.request("GET", f"/dags/{flow.dag_id}")
+    flow.client.request("PUT", f"/parseDagFile/{dag['file_token']}")
     seen = {run["dag_run_id"] for run in flow.ended()}
     produced = 0
 
     def grown() -> list[dict[str, Any]]:
         nonlocal produced
-        # Until it is seen: the watcher begins to look some time after the DAG is switched on.
+        # Until it is seen: the watcher begins to look some time after that.
         produce(flow.east, flow.topic, records(60, produced))
         produced += 60
         return [run for run in flow.ended() if run["dag_run_id"] not in seen]
