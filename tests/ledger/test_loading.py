@@ -19,7 +19,16 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
-from airmirror.wire.mappings import FlowIdentity, Hold, LaterRecord, Lease, LeaseEvent, MappingRecord, ResetRecord
+from airmirror.wire.mappings import (
+    FlowIdentity,
+    Hold,
+    LaterRecord,
+    Lease,
+    LeaseEvent,
+    MappingRecord,
+    ResetRecord,
+    Verified,
+)
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from support.examples import examples
 from support.forked import processes
@@ -57,7 +66,7 @@ def contents(flow: FlowLedger, *without: str) -> Contents:
     return {name: [row[1:] for row in rows] for name, rows in flow.contents().items() if name not in without}
 
 
-# Few keys, so that they are met again: replaced, deleted, written after that.
+# Few keys, so that they are met again: replaced, deleted, written after that. Gates have seen all before what they write.
 topics = st.sampled_from(["orders", "_päyments.ß-1"])
 mappings = st.builds(
     lambda start, length, topic_id: mapping(start, start + length, topic_id=topic_id),
@@ -84,8 +93,12 @@ records = st.one_of(
     st.just(FlowIdentity("east", "west", "a", "b", 1)),
 )
 logs = st.lists(st.tuples(records, st.booleans()), min_size=1, max_size=25).map(
-    lambda found: [(deleted if gone else written)(offset, record) for offset, (record, gone) in enumerate(found)]
+    lambda found: [(deleted if gone else written)(at, _seen(record, at)) for at, (record, gone) in enumerate(found)]
 )
+
+
+def _seen(record: object, end: int) -> object:
+    return replace(record, seen=end) if isinstance(record, Verified) else record
 
 
 @examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -418,6 +431,18 @@ def test_what_a_gate_judged_before_a_reset_and_wrote_after_it_counts_for_nothing
     late, other = verified(19, seen=4), verified(9, "bills", seen=4)
     load(flow, [written(4, reset_at(8)), written(5, late), written(6, other)])
     assert list(flow.verified()) == [("bills", 0)]
+
+
+def test_a_verdict_below_one_that_its_gate_has_not_seen_counts_for_nothing(ledger: Ledger) -> None:
+    flow, late = ledger.flow("east->west"), written(3, verified(9, seen=2))
+    load(flow, [written(0, mapping(0, 20)), written(1, verified(9, seen=1)), written(2, verified(19, seen=2)), late])
+    assert [each.offset for each in flow.verified().values()] == [19]
+    load(flow, [written(4, verified(9, seen=2))])
+    assert [each.offset for each in flow.verified().values()] == [19]
+    load(flow, [written(5, verified(4, topic_id=ORDERS_AGAIN, seen=2))])
+    assert [each.offset for each in flow.verified().values()] == [4], "of another topic of that name"
+    load(flow, [written(6, verified(3, topic_id=ORDERS_AGAIN, seen=6))])
+    assert [each.offset for each in flow.verified().values()] == [3], "its gate has seen what it lowers"
 
 
 @pytest.mark.parametrize("ahead", [-3_600_000, 0, 3_600_000])

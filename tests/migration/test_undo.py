@@ -123,6 +123,15 @@ def test_a_group_whose_position_was_synchronised_goes_back_too(east: Broker, wes
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
+def test_an_undo_moves_no_group_back_on_the_source(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """A synchronisation that slept writes where the group stood long ago."""
+    flow, group = mirrored(east, west, tmp_path)
+    takes(flow.opened, "cut_over_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 20} and committed(west, group) == {}
+
+
 def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west: Broker, tmp_path: Path) -> None:
     """First committed over there, or expired here; with their metadata. What stood there before stays."""
     group, other, new = a_group(), a_group(), a_group()

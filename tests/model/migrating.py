@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from airmirror.offsets.translation import Translated
 from airmirror.wire.owners import BACK as NOT_BACK_YET
 from airmirror.wire.owners import Owner
 from model import steps
@@ -133,8 +132,7 @@ def await_others(world: World, me: Process, rules: OrderRules) -> Outcome | None
 
 def plan_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     """What the undo of a migration would do: over the reverse flow where producers have written on west."""
-    whole = [each for each in me.topics if world.owner(each) is not Owner.SOURCE and not _by_name(world, each)]
-    if whole:
+    if whole := _whole(world, me):
         return refused(world, me, "the whole flow is frozen", whole)
     written = written_there(world, me.topics)
     if written and all(world.owner(each) in NOT_BACK_YET for each in written):
@@ -151,6 +149,11 @@ def plan_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     return "finds nothing that was cut over", world, me._replace(at=there + PUTTING_BACK)
 
 
+def _whole(world: World, me: Process) -> list[int]:
+    """The topics that an order for the flow keeps frozen."""
+    return [each for each in me.topics if world.owner(each) is not Owner.SOURCE and not _by_name(world, each)]
+
+
 def _by_name(world: World, topic: int) -> bool:
     return any(name == TOPICS[topic] and scope for name, _, scope in world.owners)
 
@@ -164,6 +167,8 @@ def nobody_has_written(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Groups that have gone further on west resume after it on east."""
+    if whole := _whole(world, me):  # asked again
+        return refused(world, me, "the whole flow is frozen by now", whole)
     found, _, active = steps.to_put_back(world, me, THERE, "move", me.topics)
     known, marks = {each for each, _ in found}, marked(world, me, rules)
     for topic in (each for each in me.topics if marks[each] and each not in known):
@@ -179,11 +184,11 @@ def going_back(world: World, me: Process, rules: OrderRules) -> Outcome:
         if stands >= 0 and stands not in (its.before, its.after):
             account = world.account(THERE, topic)
             where = translated(account, stands, True) if account is not None else None
-            is_new = its.after == NOWHERE and isinstance(where, Translated)
-            if is_new and world.readers[topic].at[EAST] >= where.translation:  # type: ignore[union-attr]
-                where = None  # it has read as far on east
-            elif where is None or not is_exact(where):
+            if where is None or not is_exact(where):
                 return refused(world, me, "a position can't be carried back", [topic])
+            only_new = rules.carries_no_group_back or its.after == NOWHERE
+            if only_new and world.readers[topic].at[EAST] >= where.translation:  # type: ignore[union-attr]
+                where = None  # it has read as far on east
         seen.append((topic, its, where, marks[topic]))
     return "looks where groups go back", world, on(me, seen=tuple(seen))
 

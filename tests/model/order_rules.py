@@ -23,6 +23,7 @@ class OrderRules:
     copies_no_block: bool = True  # A6: the ledger is read again after the ACLs
     reads_acls_again: bool = True  # and these after that: a block may have gone up and come down in between
     gate_checks: bool = True  # A9: who writes what is verified looks at his lease before
+    newer_verdict_stays: bool = True  # and below one that he has not seen it counts for nothing
     verdict_has_seen: bool = (
         True  # A9: he may sleep after that: what he writes says what he had seen, and a reset since voids it
     )
@@ -36,7 +37,11 @@ class OrderRules:
     frozen_under_lease: bool = (
         True  # who moves groups after a failover looks under his lease whether the flow is frozen
     )
+    all_frozen: bool = True  # and every topic of it: another order may have unfrozen one by its name
     checks_after_moving: bool = True  # and whether the lease holds still, before he says that they are moved
+    looks_where_they_stand: bool = (
+        True  # and whether groups stand where they were moved to: others move them without a lease
+    )
     stand_back: bool = True  # who finishes a return looks whether groups stand where they were moved to
     rows_once_more: bool = True  # and whether groups have read on where they come from
     checks_both_leases: bool = True  # who undoes a failback looks at both leases before he puts groups back
@@ -51,6 +56,7 @@ class OrderRules:
     marks_positions: bool = True  # a cut-over writes, before it moves groups, where they stand on the target
     marks_each: bool = True  # it writes of each group that it is cut over: others of its move group may come later
     forgets_marks_first: bool = True  # an undo forgets that, and after it where groups stood
+    carries_no_group_back: bool = True  # and moves no group back on the source: a synchronisation may have slept
     remembers_first: bool = True  # and after that not where they are by then
     remembers_again: bool = True  # it writes its moves again where an undo has forgotten them meanwhile
     cut_over_looks_last: bool = True  # one that finds nothing left looks once more before it says so

@@ -130,9 +130,10 @@ def nothing_returns(world: World, me: Process, rules: OrderRules) -> Outcome:
 
 
 def check_frozen(world: World, me: Process, rules: OrderRules) -> Outcome:
-    """A failover's later steps: the flow is frozen."""
-    if all(world.owner(each) is Owner.SOURCE for each in named(world, me)):
-        return "ends: the flow is open", world, over(me)
+    """A failover's later steps: the flow is frozen, and no topic was unfrozen by its name since."""
+    found = [each for each in named(world, me) if world.owner(each) is Owner.SOURCE]
+    if found and (rules.all_frozen or len(found) == len(named(world, me))):
+        return "ends: something is open", world, over(me)
     return "finds the flow frozen", world, on(me)
 
 

@@ -197,6 +197,7 @@ MOVE_RETURNS = both(
 OVER_MOVED = both(
     "a failover of the flow over a move group, and its undo", "failover", "undo of a failover", W0, budget=WRITE
 )
+OVER_UNDONE = both("a failover of the flow, and the undo of a move group", "failover", "undo of a migration for shop")
 OVER_FINISHED = both(
     "a failover of the flow over a finished migration", "failover", W0, budget=WRITE, moves=((None, None), (None, None))
 )
@@ -242,6 +243,16 @@ HANDBACK = one("a hand-back, and a window that sleeps", "hand-back", W0, records
 TAKEOVER = one("a hand-back, a take-over, and windows", "hand-back", "take-over", W0, W0, records=1, budget=TWICE)
 HANDBACK_OF_RETURN = both("a hand-back while a topic returns", "hand-back", W1, changes=RETURNING, budget=WRITE)
 BLOCK = one("a block, and a window that copies ACLs", "block, and its end", "ACLs")
+SLEPT = one(
+    "a failover, and a gate that sleeps",
+    "failover",
+    "gate 0",
+    W0,
+    records=1,
+    accounts=((UNJUDGED, Account()), (None, None)),
+    budget=WRITE,
+)
+MOVE_SYNCED = one("a cut-over, its undo, and groups that are synchronised", *MOVES_TWICE[:2], "groups 0", records=1)
 DISASTER = one(
     "a disaster, seen by two deployments",
     "deployment 0",
@@ -272,6 +283,7 @@ QUICK = (
     CAME_LATER,
     UNDONE_BY_TWO,
     OVER_MOVED,
+    OVER_UNDONE,
     OVER_FINISHED,
     OVER_RETURN,
     BACK_OVER_FINISHED,
@@ -282,6 +294,8 @@ QUICK = (
     HANDBACK,
     HANDBACK_OF_RETURN,
     BLOCK,
+    SLEPT,
+    MOVE_SYNCED,
     DISASTER,
 )
 
@@ -367,6 +381,9 @@ BROKEN: dict[str, Fault] = {
     "A9: a gate that slept verifies what no gate has seen": fault(
         RESET, "east->west of shop: F: verified up to 1", gate_checks=False, verdict_has_seen=False
     ),
+    "a gate that slept verifies less than another one": fault(
+        SLEPT, "failover lets the group of shop on west read 1 records again", newer_verdict_stays=False
+    ),
     "A9: a gate sleeps after its look at the lease": fault(
         RESET, "east->west of shop: F: verified up to 1", verdict_has_seen=False
     ),
@@ -381,6 +398,15 @@ BROKEN: dict[str, Fault] = {
     ),
     "groups are moved when the flow is unfrozen": fault(
         UNDONE, "failover says that its groups are moved", frozen_under_lease=False
+    ),
+    "groups are moved of what was unfrozen by its name": fault(
+        OVER_UNDONE, "failover says that its groups are moved", all_frozen=False
+    ),
+    "a failover says that groups are moved that an undo puts back": fault(
+        OVER_UNDONE, "failover lets the group of shop on west read 1 records again", looks_where_they_stand=False
+    ),
+    "an undo moves a group back on the source": fault(
+        MOVE_SYNCED, "undo of a migration lets the group of shop on east", carries_no_group_back=False
     ),
     "groups are moved by one who has lost his lease": fault(
         UNDONE, "failover says that its groups are moved", checks_after_moving=False

@@ -200,7 +200,8 @@ def verify(flow: int, *, resumes: bool = False) -> Step:
         for topic, end, resets in me.seen:
             account = world.account(flow, topic)
             if account is not None and (account.resets == resets or not rules.verdict_has_seen):
-                world = world.with_account(flow, topic, account._replace(verified=end))
+                newest = max(account.verified, end) if rules.newer_verdict_stays else end
+                world = world.with_account(flow, topic, account._replace(verified=newest))
         return "writes what is verified", world, on(me, seen=()) if resumes else over(me)
 
     return step
@@ -295,6 +296,8 @@ def say_moved(flow: int, *, may_repeat: bool = False) -> Step:
                 return "ends: a group was left", world, over(me)
             if rules.rows_once_more and not may_repeat and translation(world, flow, topic) != where:
                 return refused(world, me, f"a group has read on on {SIDES[flow]}", [topic])
+            if rules.looks_where_they_stand and world.readers[topic].at[1 - flow] != where.translation:
+                return refused(world, me, "a group was moved meanwhile", [topic])
             if flow == THERE and world.owner(topic) is Owner.SOURCE:
                 world = world.wrongly(f"{me.kind} says that its groups are moved, and {TOPICS[topic]} is open")
             unseen = world.readers[topic].at[flow] - where.position if may_repeat else 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from airmirror.flows.freezing import StillReturning, freeze, owners_now
+from airmirror.flows.freezing import StillReturning, freeze, owners_now, unfreeze
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
@@ -22,7 +23,7 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.steps import GroupsNotBack, ReturnFirst
 from airmirror.runbooks.failback.undo import undo as undo_failback
 from airmirror.runbooks.failover import steps as failover_steps
-from airmirror.runbooks.failover.steps import FreezeFirst
+from airmirror.runbooks.failover.steps import FreezeFirst, GroupsDisplaced
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
@@ -178,6 +179,58 @@ def test_who_reads_on_while_groups_are_moved_is_named(
             failover_steps.move_step(flow.opened, PLANNED)
     failover_steps.move_step(flow.opened, PLANNED)
     assert committed(west, group) == {(flow.remote_topic, 0): 9}
+
+
+def test_a_failover_takes_again_what_was_unfrozen_by_its_name(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its groups are moved when it is frozen again, after what was written meanwhile; the other topic stays as it is."""
+    group = a_group()
+    flow, other = moving(east, west, tmp_path, groups=group)
+    flow = with_groups(flow, group)
+    for topic in (flow.topic, other):
+        produce(east, topic, numbered(10), partition=0)
+    windowed(flow)
+    fail_over(flow.opened, PLANNED)
+    unfreeze(flow.opened, [flow.topic], **WHY)
+    produce(east, flow.topic, numbered(5, 10), partition=0)
+    commit(east, group, {(flow.topic, 0): 15})
+    with pytest.raises(FreezeFirst, match=f"not frozen: {flow.topic}; "):
+        failover_steps.move_step(flow.opened, PLANNED)
+    fail_over(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 16}, "a transaction's marker lies between"
+    owners = owners_now(flow.opened)
+    assert owners.shut is not None and not owners.is_apart(flow.topic)
+
+
+def test_a_failover_says_no_group_is_moved_that_another_command_has_moved_too(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The undo of a migration takes no lease for groups; it may have looked at them before the flow was frozen."""
+    group = a_group()
+    flow = ready(east, west, tmp_path, group)
+    failover_steps.freeze_step(flow.opened, PLANNED)
+    with monkeypatch.context() as patched:
+        undone = partial(commit, west, group, {(flow.remote_topic, 0): 2})
+        at_the_last_moment(patched, failover_steps, "move_groups", after=undone)
+        with pytest.raises(GroupsDisplaced, match=f"{group} in {flow.remote_topic}-0 is not at 5"):
+            failover_steps.move_step(flow.opened, PLANNED)
+    failover_steps.move_step(flow.opened, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 5}
+
+
+def test_a_migration_is_not_undone_that_a_failover_has_overtaken(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flow is frozen after the undo has looked at it: it leaves the groups that the failover moves."""
+    group = a_group()
+    flow = migrating(east, west, tmp_path, group, "mirror", "cut_over_consumers")
+    stood = committed(west, group)
+    with monkeypatch.context() as patched:
+        at_the_last_moment(
+            patched, migration_undo, "undo_plan", after=lambda: freeze(elsewhere(flow.opened, tmp_path), (), **WHY)
+        )
+        with pytest.raises(CannotUndo, match="the whole flow is frozen"):
+            migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == stood == {(flow.remote_topic, 0): 20}
 
 
 def gone_over(east: Broker, west: Broker, directory: Path) -> Both:

@@ -39,6 +39,7 @@ from airmirror.runbooks.runbook import Order, Progress, Ran, Runbook, Step, Undo
 from airmirror.runbooks.takeover.exact import ComparedCopies
 from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
 from airmirror.windows.errors import FlowBusy
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, after, changed
 from support.large import made
 
 RUNBOOKS: tuple[Runbook[Any, Any], ...] = (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)
@@ -334,8 +335,15 @@ def test_no_step_of_a_failover_comes_before_the_freeze(step: str, way: Way, monk
     """Judged from the target alone, nothing of an open flow would ever be compared with its source."""
     world = World()
     monkeypatch.setattr(failover_steps, "unreachable", lambda opened: "" if way == "planned" else "it burns")
-    monkeypatch.setattr(failover_steps, "owners_now", lambda opened: SimpleNamespace(whole=None))
-    with pytest.raises(FreezeFirst, match=f"--way {way} --step freeze"):
+    monkeypatch.setattr(failover_steps, "owners_now", lambda opened: Owners())
+    with pytest.raises(FreezeFirst, match=f"not frozen; .* --way {way} --step freeze"):
+        run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
+    signed, flow, topic = Signed("", 0, 0, "", ""), OrderScope.FLOW, OrderScope.TOPIC
+    owners = after(Owners(), changed(Owners(), Change.FREEZE, [WHOLE, "bill"], signed, scope=flow))
+    owners = after(owners, changed(owners, Change.UNFREEZE, ["shop"], signed, scope=topic))
+    monkeypatch.setattr(failover_steps, "owners_now", lambda opened: owners)
+    monkeypatch.setattr(failover_steps, "check_nothing_returns", lambda opened: None)
+    with pytest.raises(FreezeFirst, match=f"not frozen: shop; .* --way {way} --step freeze"):
         run(FAILOVER, world, FailoverOrder(reason="why", by="ada", way=way), [step])
 
 

@@ -29,12 +29,13 @@ INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
 
 Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, the other columns; None: deleted
+Verdict = tuple[tuple[Any, ...], Row | None, int]  # the same, and the end of the mapping topic as its judge had read it
 
 
 def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     """Take in records of the mapping topic, in log order; how many were malformed, and skipped. Raises LaterRecord."""
-    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}, verified: {}}
-    malformed, seen = 0, dict[tuple[Any, ...], int]()
+    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}}
+    malformed, verdicts = 0, list[Verdict]()
     for entry in entries:
         key, value = entry.key or b"", entry.value
         try:
@@ -49,30 +50,42 @@ def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequen
             continue
         as_read = {"log_offset": entry.offset, "key": key, "value": value}
         table, identity = _place(record, key)
-        if isinstance(record, Tombstone):
+        if table is verified and isinstance(record, Tombstone):
+            verdicts.append((identity, None, entry.offset))
+        elif isinstance(record, Tombstone):
             changes[table][identity] = None
         elif isinstance(record, MappingRecord):
             changes[table][identity] = _key(mappings, flow, identity) | as_read | _of_mapping(record)
         elif isinstance(record, Verified):
             own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
-            changes[table][identity], seen[identity] = _key(verified, flow, identity) | as_read | own, record.seen
+            verdicts.append((identity, _key(verified, flow, identity) | as_read | own, record.seen))
         else:
             changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
     for table, rows in changes.items():
-        _apply(connection, table, flow, _without_late(connection, flow, rows, seen) if table is verified else rows)
+        _apply(connection, table, flow, rows)
+    _apply(connection, verified, flow, _newest_verdicts(connection, flow, verdicts))
     _find_newest(connection, flow, changes[mappings])
     return malformed
 
 
-def _without_late(
-    connection: Connection, flow: str, rows: dict[tuple[Any, ...], Row | None], seen: Mapping[tuple[Any, ...], int]
+def _newest_verdicts(
+    connection: Connection, flow: str, verdicts: Sequence[Verdict]
 ) -> dict[tuple[Any, ...], Row | None]:
-    """The rows without what was judged before a reset of its partition, and written after it (invariant F)."""
-    if not seen:
-        return rows
+    """The rows of what is verified, after verdicts in log order. One whose judge slept counts for nothing: below a verdict, or
+    after a reset of the partition, that he has not seen (invariant F)."""
+    if not verdicts:
+        return {}
+    before = {
+        (row["topic"], row["partition"]): dict(row)
+        for row in connection.execute(sql.select(verified).where(verified.c.flow == flow)).mappings()
+    }
+    rows, seen = dict[tuple[Any, ...], Row | None](), dict[tuple[Any, ...], int]()
+    for identity, row, end in verdicts:
+        if not _is_below(row, rows.get(identity, before.get(identity)), end):
+            rows[identity], seen[identity] = row, end
     since = sql.select(control.c.log_offset, control.c.key, control.c.value)
     since = since.where(control.c.flow == flow, control.c.kind == ResetRecord.kind)
-    found = connection.execute(since.where(control.c.log_offset >= min(seen.values()))).all()
+    found = connection.execute(since.where(control.c.log_offset >= min(seen.values(), default=0))).all()
     late = {
         key
         for offset, record in ((row.log_offset, decode(bytes(row.key), bytes(row.value))) for row in found)
@@ -81,6 +94,13 @@ def _without_late(
         and seen[key] <= offset < row["log_offset"]
     }
     return rows | dict.fromkeys(late)
+
+
+def _is_below(row: Row | None, other: Row | None, seen: int) -> bool:
+    """Whether a verdict says less of a topic than an ``other`` one, which was written after ``seen``."""
+    if row is None or other is None or row["source_topic_id"] != other["source_topic_id"]:
+        return False
+    return bool(row["source_offset"] < other["source_offset"] and seen <= other["log_offset"])
 
 
 def load_progress(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], cluster: str) -> int:

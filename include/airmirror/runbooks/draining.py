@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
 from airmirror.clusters.protocol.producers import ActiveProducer, active_producers, known_transactions, producers_by_id
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
-from airmirror.flows.freezing import taken
+from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
 from airmirror.partitions import TopicPartition
@@ -87,12 +87,12 @@ def await_quiet(
 
 
 def drain(opened: Opened, tell: Tell = silent) -> None:
-    """Run last windows, in this process, until everything on the source is verified. A window that is at work is ended.
+    """Run last windows, in this process, until all on the source that is not frozen is verified. A window at work is ended.
 
     Judged by the engine's own checks; what a gate or a person holds stays held. Raises NotDrained, or a cluster's error.
     """
     for number in range(MOST_WINDOWS):
-        left = undrained(opened)
+        left = undrained(opened, open_topics(opened))
         if not left:
             return
         tell(f"last window {number + 1}: {left[0]}")
@@ -101,7 +101,7 @@ def drain(opened: Opened, tell: Tell = silent) -> None:
         except FlowBusy as busy:
             tell(f"ending window {busy.window} of {busy.owner}")
             end_window(opened.flow, opened.ledger, busy.window)
-    raise NotDrained(opened.flow.name, tuple(undrained(opened)))
+    raise NotDrained(opened.flow.name, tuple(undrained(opened, open_topics(opened))))
 
 
 def prove_past(opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = silent) -> None:
@@ -136,6 +136,12 @@ def undrained(opened: Opened, topics: Collection[str] | None = None) -> list[str
         ends = ends_of(source, _topics(opened) if topics is None else topics)
         starts = offsets_with_patience(source, ends, EARLIEST)
     return _unproven(opened, ends, starts)
+
+
+def open_topics(opened: Opened) -> set[str]:
+    """Return the topics of the flow that are not frozen: windows write to their remote topics."""
+    owners = owners_now(opened)
+    return {topic for topic in _topics(opened) if owners.why_frozen(topic) is None}
 
 
 def _unproven(opened: Opened, wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> list[str]:
@@ -188,12 +194,12 @@ def _topics(opened: Opened) -> set[str]:
 
 
 def _refused(prepared: Prepared) -> list[str]:
-    """The refusals of the flow, but for those of topics that another order has named."""
+    """The refusals of the flow, but for those of topics that are frozen."""
     if not prepared.refused:
         return []
     owners, planned = prepared.opened.ledger.owners(), plan_topics(prepared.opened)
-    apart = {str(each) for each in planned.refused if owners.is_apart(each.topic)}
-    return [each for each in prepared.refused if each not in apart]
+    frozen = {str(each) for each in planned.refused if owners.why_frozen(each.topic)}
+    return [each for each in prepared.refused if each not in frozen]
 
 
 def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[str]:

@@ -19,6 +19,7 @@ from airmirror.clusters.protocol.groups import (
     Committed,
     Group,
     commit_offsets,
+    committed_offsets,
     delete_offsets,
     list_groups,
 )
@@ -196,6 +197,21 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
     ]
     if moved_on:
         raise GroupsReadOn(flow.name, tuple(moved_on), flow.source.alias)
+
+
+def displaced(journal: Journal, done: Sequence[GroupOffset]) -> list[str]:
+    """Return the groups of those that were moved, in words, that do not stand where they were moved to: others move them too."""
+    there = committed_offsets(journal.target, {each.group for each in done if not each.reason})
+    return [
+        f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
+        for each in done
+        if not each.reason and not _stands(each, there)
+    ]
+
+
+def _stands(each: GroupOffset, there: OnTarget) -> bool:
+    found = there.get(each.group, {}).get(TopicPartition(each.remote_topic, each.partition))
+    return found is not None and found.offset == each.downstream
 
 
 def _remembered(

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from airmirror.clusters.protocol.groups import Committed, committed_offsets
+from airmirror.clusters.protocol.groups import committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason, Translated
-from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import differing
@@ -25,7 +24,7 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, end_return, is_over, look_ahead
 from airmirror.runbooks.failback.unfreezing import unfreeze_after_return
-from airmirror.runbooks.moving import MappingWriter, check_still, move_groups, not_exact
+from airmirror.runbooks.moving import MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
@@ -140,12 +139,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
     with overtaking(reverse, lease_name(), progress.phase) as granted:
         done = move_groups(MappingWriter.of(granted), rows)
         check_still(reverse.flow, rows, _positions(pair, names))
-        there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
-    wrong = [
-        f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
-        for each in done
-        if not each.reason and not _stands(each, there)
-    ]
+        wrong = displaced(granted.journal, done)
     for each in done:
         if each.reason:
             progress.line(f"{each.group} in {each.remote_topic}-{each.partition} was left: {each.reason}")
@@ -207,8 +201,3 @@ def _behind(pair: Pair, names: Mapping[str, str]) -> list[str]:
                 f"{row.group} in {row.remote} is at {at.offset if at else 'none'}, not at {row.found.translation}"
             )
     return found
-
-
-def _stands(each: GroupOffset, there: Mapping[str, Mapping[TopicPartition, Committed]]) -> bool:
-    found = there.get(each.group, {}).get(TopicPartition(each.remote_topic, each.partition))
-    return found is not None and found.offset == each.downstream

@@ -16,13 +16,13 @@ from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
 from airmirror.offsets.translation import Reason
-from airmirror.runbooks.draining import NotDrained, await_quiet, drain, undrained
+from airmirror.runbooks.draining import NotDrained, await_quiet, drain, open_topics, undrained
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.moving import MappingWriter, check_still, move_groups, not_exact
+from airmirror.runbooks.moving import MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal, Mirror
@@ -65,16 +65,27 @@ class GroupsNotExact(RunbookError):
 
 
 class FreezeFirst(AirmirrorError):
-    """A step of a failover that comes after the freeze, of a flow that is not frozen, so that its windows still write."""
+    """A step of a failover that comes after the freeze, of a flow that is not frozen, so that its windows still write; ``open``:
+    topics that were unfrozen by their names since."""
 
     flow: str
     way: str
+    open: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         freeze = command(
             "failover", "run", "--way", self.way, "--step", "freeze", "--reason", "…", "--yes", flow=self.flow
         )
-        return f"flow {self.flow!r} is not frozen; take the step freeze before this one: {freeze}"
+        of_it = f": {', '.join(self.open)}" if self.open else ""
+        return f"flow {self.flow!r} is not frozen{of_it}; take the step freeze before this one: {freeze}"
+
+
+class GroupsDisplaced(RunbookError, transient=True):
+    """Groups that do not stand where a failover has moved them to: another command, begun before it, has moved them too."""
+
+    @property
+    def what(self) -> str:
+        return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
 
 
 class WrittenWhileFreezing(RunbookError):
@@ -103,12 +114,12 @@ def check_way(opened: Opened, order: FailoverOrder) -> None:
 
 
 def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
-    """The source is quiet, all of it is verified, groups are exact. Of a flow that is frozen only the first is asked.
+    """The source is quiet, all that is open is verified, groups are exact. Of a flow that is frozen only the first is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
     """
     await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=progress.phase)
-    if owners_now(opened).whole is None:
+    if owners_now(opened).shut is None:
         drain(opened, progress.phase)
         _check_exact(opened, order)
 
@@ -119,11 +130,11 @@ def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILEN
     """
 
     def drained() -> None:
-        if left := undrained(opened):
+        if left := undrained(opened, open_topics(opened)):
             raise NotDrained(opened.flow.name, tuple(left))
 
     is_planned = order.way == "planned"
-    check = drained if is_planned and owners_now(opened).whole is None else lambda: None
+    check = drained if is_planned else lambda: None
     freeze(opened, (), reason=order.reason, by=order.by, window=_window("freeze"), last=check, tell=progress.phase)
     if is_planned and (left := undrained(opened)):  # come between the last look and the freeze, or since
         raise WrittenWhileFreezing(opened.flow.name, tuple(left))
@@ -140,8 +151,8 @@ def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
 
 
 def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises FreezeFirst, GroupsActive, GroupsNotRead, GroupsReadOn, OffsetsHeld,
-    FlowBusy, FenceStuck."""
+    """Move groups; what became of each position. Raises FreezeFirst, GroupsActive, GroupsDisplaced, GroupsNotRead, GroupsReadOn,
+    OffsetsHeld, FlowBusy, FenceStuck."""
     _check_frozen(opened, order)
     catch_up_ledger(opened)
     rows = positions(opened, order)
@@ -153,6 +164,8 @@ def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT)
         journal.catch_up()
         _check_frozen(opened, order)
         done = move_groups(MappingWriter.of(granted), rows)
+        if wrong := displaced(granted.journal, done):
+            raise GroupsDisplaced(opened.flow.name, tuple(wrong))
         if order.way == "planned":
             check_still(opened.flow, rows, positions(opened, order))
     for each in done:
@@ -178,8 +191,10 @@ def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition
 
 
 def _check_frozen(opened: Opened, order: FailoverOrder) -> None:
-    if owners_now(opened).whole is None:
-        raise FreezeFirst(opened.flow.name, order.way)
+    owners = owners_now(opened)
+    if owners.shut is None:
+        since = owners.records.keys() - owners.frozen.keys() if owners.whole else ()
+        raise FreezeFirst(opened.flow.name, order.way, tuple(sorted(since)))
 
 
 def _check_exact(opened: Opened, order: FailoverOrder) -> None:

@@ -1,6 +1,6 @@
 """The positions that an undo carries back to the source: of groups that have gone further over there, or whose own have expired.
 
-A group stands on the source where it stood, unless it has read on on the target, has committed there in a partition for the
+A group stands on the source where it stood, unless it has read further on the target, has committed there in a partition for the
 first time, or the source has forgotten its position meanwhile. These are translated back by the flow's own mappings (invariant
 G), with their metadata; what can't be is named before anything is done.
 """
@@ -66,9 +66,8 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
             wanted.setdefault(each.move.group, {})[each.move.key] = stands
         elif stands is not None:
             wrong.append(f"{each.name} at {stands.offset}: {NOT_MOVING}")
-    new = {(each.move.group, each.move.key) for each in groups if each.move.after < 0}
     found = positions_on_source(mirror, wanted, move.names) if wanted else []
-    rows = [row for row in found if (row.group, row.key) not in new or not _is_past(row, here)]
+    rows = [row for row in found if not _is_past(row, here)]
     wrong += not_exact(rows) + [
         f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)
     ]
@@ -99,9 +98,11 @@ def _to_carry(each: PutBack, *, has_position: bool) -> Committed | None:
 
 
 def _is_past(row: GroupPosition, here: OnTarget) -> bool:
-    """Return whether the group has read as far on the source."""
+    """Return whether the group has read as far on the source: an undo moves no group back there."""
     stands = here.get(row.group, {}).get(row.remote)
-    return stands is not None and isinstance(row.found, Translated) and stands.offset >= row.found.translation
+    if stands is None or not isinstance(row.found, Translated) or not_exact([row]):
+        return False
+    return stands.offset >= row.found.translation
 
 
 def _is_gone(row: GroupPosition) -> bool:

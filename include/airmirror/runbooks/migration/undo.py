@@ -34,6 +34,7 @@ from airmirror.runbooks.written import written_since
 from airmirror.windows.errors import unfreeze_command
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import ProducerBlock
+from airmirror.wire.owners import Owners
 
 NOTHING = GroupsToPutBack((), (), ())
 
@@ -124,8 +125,8 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
         if returning:  # groups are moved by the reverse flow
             back, written = replace(back, rows=(), reasons=()), []
         blocks, reasons = blocking.standing(mirror, move), list[str]()
-        if owners.whole and (back.groups or frozen or blocks):
-            reasons.append(f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}")
+        if back.groups or frozen or blocks:
+            reasons += _frozen(opened, owners)
         reasons += _members(mirror, back.names) + list(back.reasons) + written
     return UndoneMove(back, tuple(frozen), tuple(blocks), tuple(reasons), returning)
 
@@ -184,12 +185,16 @@ def undo_block(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     return UndoneMove(NOTHING, (), tuple(down), ())
 
 
+def _frozen(opened: Opened, owners: Owners) -> list[str]:
+    return [f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}"] if owners.whole else []
+
+
 def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupsToPutBack:
     """Write what goes back on the source, then put groups back on the target, as they stand now; those that do."""
     with session(opened) as mirror, unleased(mirror, order.window) as writer:
         back = going_back(mirror, move, order)
-        if back.reasons:
-            raise _cannot(opened.flow.name, move.name, back.reasons)
+        if reasons := [*_frozen(opened, mirror.index.owners()), *back.reasons]:  # a failover moves groups too
+            raise _cannot(opened.flow.name, move.name, reasons)
         tell(f"putting {counted(len(back.groups), 'position')} of groups back")
         errors = commit_offsets(mirror.source, back.written)
         if errors:
