@@ -35,7 +35,8 @@ SLOT_SECONDS = 75.0  # a slot whose driver was killed ends by itself
 
 @dataclass
 class Report:
-    """What became of a seed. ``failures`` is empty where it passed; ``errors`` counts the windows' errors by name."""
+    """What became of a seed. ``failures`` is empty where it passed; ``errors`` counts the windows' errors by name, and ``said``
+    has what the last of each name said."""
 
     seed: int
     records: int = 0
@@ -45,6 +46,7 @@ class Report:
     followed: int = 0  # records that such windows copied after their plans
     seconds: float = 0.0
     errors: dict[str, int] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     happened: list[Happened] = field(default_factory=list)
     missed: list[Happened] = field(default_factory=list)
@@ -197,6 +199,7 @@ class Seed:
         for error in outcome.errors:
             name = type(error).__name__
             self.report.errors[name] = self.report.errors.get(name, 0) + 1
+            self.report.said[name] = f"window {self.report.windows}: {error}"
             if not error.transient and name not in FINAL:
                 self.report.failures.append(f"window {outcome.window}: final error {name}: {error}")
 
@@ -282,7 +285,8 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
             seed.finish()
         explained = {fault.kind for fault in report.happened}
         if left := unexplained(report.errors, explained):
-            report.failures.append(f"errors that none of {sorted(explained)} explains: {left}")
+            said = "; ".join(f"{name} {report.errors[name]} times, the last in {report.said[name]}" for name in left)
+            report.failures.append(f"errors that none of {sorted(explained)} explains: {said}")
         with report.phase("checks"), seed.open() as opened:
             report.records = check(
                 opened,

@@ -5,21 +5,25 @@ from __future__ import annotations
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from uuid import UUID
 
 import crc32c
+from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse
+from kafka.protocol.metadata import MetadataResponse
 
 from airmirror.wire.batch import Batch
 from airmirror.wire.batches import parse
 from airmirror.wire.primitives import unsigned_varint
 from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint
+from airmirror_local.ports import LOOPBACK
 from airmirror_local.proxy import Exchange
 
 CREATE_TOPICS, NOT_CONTROLLER = 19, 41
+METADATA, DESCRIBE_CONFIGS, UNKNOWN_TOPIC = 3, 32, 3
 ANY_TOPIC: dict[UUID, str] = defaultdict(lambda: "any")
 
 
@@ -110,6 +114,39 @@ class NotController:
 
 
 @dataclass
+class Behind:
+    """A rule for the answers of a node that has not heard of a topic yet, where it is asked for it by name.
+
+    ``ports``: of the nodes that it names then, of this machine. ``happened``: how often it said so.
+    """
+
+    topic: str
+    ports: Sequence[int] | None = None
+    happened: int = 0
+
+    def __call__(self, exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key == METADATA:
+            answer = MetadataResponse[exchange.api_version].decode(frame, header=True)
+            found = [topic for topic in answer.topics if topic.name == self.topic] if len(answer.topics) <= 3 else []
+            for topic in found:
+                topic.error_code, topic.partitions = UNKNOWN_TOPIC, []
+            if found and self.ports is not None:
+                of_broker = MetadataResponse.MetadataResponseBroker
+                answer.brokers = [
+                    of_broker(node_id=node, host=LOOPBACK, port=port, rack=None) for node, port in enumerate(self.ports)
+                ]
+        elif exchange.api_key == DESCRIBE_CONFIGS:
+            answer = DescribeConfigsResponse[exchange.api_version].decode(frame, header=True)
+            found = [result for result in answer.results if result.resource_name == self.topic]
+            for result in found:
+                result.error_code, result.configs = UNKNOWN_TOPIC, []
+        else:
+            return frame
+        self.happened += len(found)
+        return bytes(answer.encode(header=True)) if found else frame
+
+
+@dataclass
 class Resets:
     """From the first request of an api key on, every connection is reset at its first request, for some ``seconds``.
 
@@ -172,4 +209,4 @@ def _produced(frame: bytearray) -> list[tuple[int, int]]:
     return found
 
 
-__all__ = ["FETCH", "PRODUCE", "Altered", "NotController", "Resets", "Withheld", "alter", "fetched"]
+__all__ = ["FETCH", "PRODUCE", "Altered", "Behind", "NotController", "Resets", "Withheld", "alter", "fetched"]

@@ -15,6 +15,9 @@ from airmirror.flows.prepare import prepare
 from airmirror.slot import attempts
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import Broker
+from airmirror_local.ports import free_port
+from airmirror_local.proxy import forward
+from support.answers import Behind
 from support.flows import in_this_process, mirror
 from support.topics import Record, produce
 
@@ -64,3 +67,16 @@ def test_a_node_that_does_not_know_a_new_topic_yet_is_asked_again(
     monkeypatch.setattr(attempts, "Routes", JustStarted)
     produce(east, flow.topic, records(10))
     assert flow.run().is_verified and missed
+
+
+def test_a_window_copies_a_topic_that_the_first_node_does_not_know_yet(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """It was made a moment ago, and this node was just started: the window's rows said that the topic was deleted."""
+    with forward(free_port(), west.port) as new:
+        flow = mirror(east, west, tmp_path, partitions=2, through=new.bootstrap)
+        new.on_answer = behind = Behind(flow.remote_topic)
+        produce(east, flow.topic, records(10))
+        result = flow.run()
+        assert result.is_verified and result.copied == 10, [str(row.error) for row in result.rows]
+        assert behind.happened

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
@@ -23,6 +24,7 @@ METADATA, FIND_COORDINATOR = 3, 10
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 KEYS_AT_ONCE = 500
 KNOWN_SECONDS = 2.0  # until a node that was just started knows a new topic
+OTHERS, OTHER_SECONDS = 3, 2.0  # nodes that are asked for a topic that one does not know, and for how long each
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
 
@@ -125,7 +127,8 @@ class Routes:
     def refresh(self, topics: Iterable[str] | None) -> None:
         """Read the metadata of ``topics`` again (None: of all that this user may describe; others count as gone then).
 
-        Raises BrokerUnreachable when no broker answers, TopicNotFound of one when the others were read.
+        A node that was just started, or hears of news late, answers that there are no such topics: what it does not know is
+        asked of others. Raises BrokerUnreachable when no broker answers, TopicNotFound of one when the others were read.
         """
         for missing in self._read(topics).values():
             raise missing
@@ -136,20 +139,10 @@ class Routes:
         return self._read(names) if names else {}
 
     def _read(self, topics: Iterable[str] | None) -> dict[str, TopicNotFound]:
-        wanted = MetadataRequest.MetadataRequestTopic
         connection = self._any()
-        version = connection.version(METADATA, 10, 12, "Metadata")
-        answer = connection.request(
-            MetadataRequest(
-                topics=None
-                if topics is None
-                else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))],
-                allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
-                include_topic_authorized_operations=False,
-                include_cluster_authorized_operations=False,
-            ),
-            version,
-        )
+        answer = _metadata(connection, topics)
+        if not answer.brokers and any(topic.error_code == UNKNOWN_TOPIC for topic in answer.topics):
+            raise BrokerUnreachable(self.alias, connection.broker, "it has just been started, and knows nothing yet")
         self.cluster_id = answer.cluster_id or ""
         nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         for node in [key for key in self._connections if nodes.get(key[0]) != self._nodes.get(key[0])]:
@@ -160,12 +153,24 @@ class Routes:
             self._partitions.clear()
             self._leaders.clear()
         missing: dict[str, TopicNotFound] = {}
+        self._note(answer, missing)
+        for host, port in [each for each in nodes.values() if "{}:{}".format(*each) != connection.broker][:OTHERS]:
+            unknown = [name for name, error in missing.items() if not isinstance(error, TopicNotDescribed)]
+            if not unknown:
+                break
+            with suppress(AirmirrorError), self._connect(host, port, "topics", OTHER_SECONDS) as other:
+                self._note(_metadata(other, unknown), missing)
+        return missing
+
+    def _note(self, answer: Any, missing: dict[str, TopicNotFound]) -> None:
+        """Keep what a node says of topics; ``missing``: of those that it, and whoever was asked before, does not describe."""
         for topic in answer.topics:
             if topic.error_code in (UNKNOWN_TOPIC, TOPIC_DENIED):
                 error = TopicNotFound if topic.error_code == UNKNOWN_TOPIC else TopicNotDescribed
                 missing[topic.name] = error(self.alias, topic.name)
                 self._partitions.pop(topic.name, None)
                 continue
+            missing.pop(topic.name, None)
             self.topic_ids[topic.name] = topic.topic_id
             self.topic_names[topic.topic_id] = topic.name
             self._partitions[topic.name] = len(topic.partitions)
@@ -174,7 +179,6 @@ class Routes:
                 self._errors[key] = partition.error_code
                 replicas = len(partition.isr_nodes), len(partition.replica_nodes)
                 self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch, *replicas)
-        return missing
 
     def leader(self, partition: TopicPartition) -> Leader:
         """Raises LeaderNotAvailable or TopicNotFound."""
@@ -235,14 +239,14 @@ class Routes:
             connection = self._connections[key] = self._connect(host, port, purpose)
         return connection
 
-    def _connect(self, host: str, port: int, purpose: str) -> Connection:
+    def _connect(self, host: str, port: int, purpose: str, timeout: float = math.inf) -> Connection:
         secured = self._transports["producer" if purpose in WRITING else "consumer"]
         return Connection(
             cluster=self.alias,
             host=host,
             port=port,
             client_id=f"{self._client_id}|{purpose}",
-            timeout=self._timeout,
+            timeout=min(timeout, self._timeout),
             transport=secured,
             throttled=self._throttle,
         )
@@ -341,6 +345,21 @@ class Routes:
         )
         said = [each.reason if len(failed) == 1 else f"{address}: {each.reason}" for address, each in failed.items()]
         raise (BrokerUnreachable if is_known else BootstrapNotResolved)(self.alias, ", ".join(failed), "; ".join(said))
+
+
+def _metadata(connection: Connection, topics: Iterable[str] | None) -> Any:
+    wanted = MetadataRequest.MetadataRequestTopic
+    return connection.request(
+        MetadataRequest(
+            topics=None
+            if topics is None
+            else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))],
+            allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
+            include_topic_authorized_operations=False,
+            include_cluster_authorized_operations=False,
+        ),
+        connection.version(METADATA, 10, 12, "Metadata"),
+    )
 
 
 def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import FetchFailed, error_name
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import OTHERS, Routes
 from airmirror.partitions import TopicPartition
 
 DESCRIBE_CONFIGS = 32
@@ -23,17 +23,16 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
 
     Raises FetchFailed, BrokerUnreachable.
     """
-    if not topics:
-        return {}
-    answer = _ask(routes, topics, keys)
     found: dict[str, dict[str, str]] = {}
-    for result in answer.results:
+    left = set(topics)
+    for result in _results(routes, left, keys):
         if result.error_code == UNKNOWN_TOPIC:
             continue
         if result.error_code:
             reason = f"its configuration, for which this user needs DescribeConfigs: {error_name(result.error_code)}"
             raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
         found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
+        left.discard(result.resource_name)
     return found
 
 
@@ -45,14 +44,20 @@ def is_compacted(routes: Routes, topic: str) -> bool:
         return False
 
 
-def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:
-    """The answer of the first node that gives one: metadata names a node that died for a while."""
+def _results(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Iterator[Any]:
+    """What the first node says that gives an answer: metadata names a node that died for a while. As long as ``topics`` has some
+    that are not known, what a few others say of them."""
     of_resource = DescribeConfigsRequest.DescribeConfigsResource
     error = BrokerUnreachable(routes.alias, "of any number", "the cluster names no brokers")
+    answered: list[int] = []
     for node in [node for node in routes.nodes for _ in range(2)]:  # a connection that was kept may be closed by now
+        if node in answered:
+            continue
+        if not topics or len(answered) > OTHERS:
+            return
         try:
             connection = routes.connection(node, "configs")
-            return connection.request(
+            answer = connection.request(
                 DescribeConfigsRequest(
                     resources=[
                         of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
@@ -66,4 +71,8 @@ def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:
         except BrokerUnreachable as unreachable:
             routes.drop(node, "configs")
             error = unreachable
-    raise error
+        else:
+            answered.append(node)
+            yield from answer.results
+    if topics and not answered:
+        raise error
