@@ -39,6 +39,10 @@ class OrderRules:
     )
     all_frozen: bool = True  # and every topic of it: another order may have unfrozen one by its name
     checks_after_moving: bool = True  # and whether the lease holds still, before he says that they are moved
+    looks_for_forgotten: bool = (
+        True  # and whether one that he has seen moved was put back before he writes where it stood
+    )
+    failovers_undo_looks_last: bool = True  # its undo looks whether they stand where they were put back to
     looks_where_they_stand: bool = (
         True  # and whether groups stand where they were moved to: others move them without a lease
     )

@@ -151,6 +151,15 @@ def look_at_undo(world: World, me: Process, rules: OrderRules) -> Outcome:
     return "looks what it puts back", world, on(me, seen=tuple(found))
 
 
+def looks_last(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Groups stand where they were put back to, as a cut-over takes no lease, and no failover has moved any again."""
+    again = [topic for topic, its in me.seen if world.readers[topic].at[WEST] != its.before]
+    again += [each for each in named(world, me) if (its := world.moves[THERE][each]) and its.by == "failover"]
+    if rules.failovers_undo_looks_last and again:
+        return refused(world, me, "groups were moved again", again)
+    return "looks whether groups were moved meanwhile", world, on(me)
+
+
 def last_seen(world: World, me: Process, rules: OrderRules) -> Outcome:
     """After a disaster: where groups were last seen, by the ledger ``at hand`` (that of another deployment) or a checkpoint."""
     ledger, checkpoint = world.last_seen[1], world.last_seen[2]

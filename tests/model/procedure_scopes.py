@@ -82,6 +82,12 @@ def both(name: str, *kinds: str, changes: tuple[Change, ...] = FROZEN, **more: A
     return one(name, *kinds, **(known | more))
 
 
+def more(meeting: Meeting, name: str, *kinds: str, **changes: Any) -> Meeting:
+    """A meeting with more processes."""
+    first = meeting.first
+    return Meeting(name, first._replace(processes=(*first.processes, *map(process, kinds)), **changes))
+
+
 RETURN_OF_BOTH: Mapping[str, Any] = {
     "owners": began((0, RETURNING), (1, RETURNING)),
     "accounts": ((copied(1), copied(1)), (back(1), back(1))),
@@ -198,6 +204,7 @@ OVER_MOVED = both(
     "a failover of the flow over a move group, and its undo", "failover", "undo of a failover", W0, budget=WRITE
 )
 OVER_UNDONE = both("a failover of the flow, and the undo of a move group", "failover", "undo of a migration for shop")
+OVER_UNDONE_TWICE = more(OVER_UNDONE, "a failover of the flow, and both undos", "undo of a failover")
 OVER_FINISHED = both(
     "a failover of the flow over a finished migration", "failover", W0, budget=WRITE, moves=((None, None), (None, None))
 )
@@ -252,6 +259,9 @@ SLEPT = one(
     accounts=((UNJUDGED, Account()), (None, None)),
     budget=WRITE,
 )
+CUT_OVER_MEANWHILE = one(
+    "a cut-over, a failover, and its undo", MOVES_TWICE[0], "failover", "undo of a failover", records=1, **THERE_BEFORE
+)
 MOVE_SYNCED = one("a cut-over, its undo, and groups that are synchronised", *MOVES_TWICE[:2], "groups 0", records=1)
 DISASTER = one(
     "a disaster, seen by two deployments",
@@ -284,6 +294,7 @@ QUICK = (
     UNDONE_BY_TWO,
     OVER_MOVED,
     OVER_UNDONE,
+    OVER_UNDONE_TWICE,
     OVER_FINISHED,
     OVER_RETURN,
     BACK_OVER_FINISHED,
@@ -295,15 +306,10 @@ QUICK = (
     HANDBACK_OF_RETURN,
     BLOCK,
     SLEPT,
+    CUT_OVER_MEANWHILE,
     MOVE_SYNCED,
     DISASTER,
 )
-
-
-def more(meeting: Meeting, name: str, *kinds: str, **changes: Any) -> Meeting:
-    """A meeting with more processes."""
-    first = meeting.first
-    return Meeting(name, first._replace(processes=(*first.processes, *map(process, kinds)), **changes))
 
 
 DEEP = (
@@ -404,6 +410,12 @@ BROKEN: dict[str, Fault] = {
     ),
     "a failover says that groups are moved that an undo puts back": fault(
         OVER_UNDONE, "failover lets the group of shop on west read 1 records again", looks_where_they_stand=False
+    ),
+    "a failover remembers where an undo has found a group": fault(
+        OVER_UNDONE_TWICE, "undo of a failover leaves the group of shop at 1", looks_for_forgotten=False
+    ),
+    "a failover's undo says that groups are put back that are moved": fault(
+        CUT_OVER_MEANWHILE, "undo of a failover says that it is done", failovers_undo_looks_last=False
     ),
     "an undo moves a group back on the source": fault(
         MOVE_SYNCED, "undo of a migration lets the group of shop on east", carries_no_group_back=False

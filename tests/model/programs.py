@@ -112,6 +112,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             steps.put_back(THERE),
             steps.forget_moves(THERE),
             *opening,
+            orders.looks_last,
             migrating.say_undone(EAST),
             start(EAST),
         ),

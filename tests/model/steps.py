@@ -240,8 +240,8 @@ def choose(flow: int) -> Step:
             return refused(world, me, f"groups have members on {SIDES[side]}", active)
         found = []
         for topic, where, *_ in me.seen:
-            stands = world.readers[topic].at[side]
-            found.append((topic, where, stands, why_not(where, stands, False, len(world.logs[topic][side]))))
+            stands, its = world.readers[topic].at[side], world.moves[flow][topic]
+            found.append((topic, where, (stands, its), why_not(where, stands, False, len(world.logs[topic][side]))))
         return f"looks at groups on {SIDES[side]}", world, on(me, seen=tuple(found))
 
     return step
@@ -254,10 +254,12 @@ def remember(flow: int, by: str, *, under: bool = True) -> Step:
         if under and not me.leases[flow]:
             return "looks at its lease: it is another's", world, over(me)
         found = list(me.seen)
-        for number, (topic, where, stands, reason) in enumerate(me.seen):
+        for number, (topic, where, (stands, its), reason) in enumerate(me.seen):
+            before = world.moves[flow][topic]
+            if rules.looks_for_forgotten and its is not None and before is None:
+                return refused(world, me, "a group was put back meanwhile", [topic])
             if reason or not isinstance(where, Translated):
                 continue
-            before = world.moves[flow][topic]
             its = Move(by, before.before if before is not None else stands, where.translation)
             world = world.with_move(flow, topic, its)
             found[number] = (topic, where, its, reason)

@@ -8,6 +8,7 @@ from model.__main__ import PAGE
 from model.page import named_scopes
 from model.procedure_scopes import (
     BROKEN,
+    CUT_OVER_MEANWHILE,
     DEEP,
     FAILBACK_UNDONE,
     MEANT,
@@ -15,6 +16,7 @@ from model.procedure_scopes import (
     MOVE_UNDONE,
     OVER_MOVED,
     OVER_RETURN,
+    OVER_UNDONE_TWICE,
     QUICK,
     UNDONE,
     explored,
@@ -27,7 +29,17 @@ from model.scopes import QUICK as WINDOWS_QUICK
 pytestmark = pytest.mark.timeout(900)
 
 LARGE = {
-    each.name for each in (FAILBACK_UNDONE, MOVE, MOVE_UNDONE, OVER_MOVED, OVER_RETURN, UNDONE)
+    each.name
+    for each in (
+        CUT_OVER_MEANWHILE,
+        FAILBACK_UNDONE,
+        MOVE,
+        MOVE_UNDONE,
+        OVER_MOVED,
+        OVER_RETURN,
+        OVER_UNDONE_TWICE,
+        UNDONE,
+    )
 }  # 5,000 states and more
 
 

@@ -23,14 +23,15 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.steps import GroupsNotBack, ReturnFirst
 from airmirror.runbooks.failback.undo import undo as undo_failback
 from airmirror.runbooks.failover import steps as failover_steps
-from airmirror.runbooks.failover.steps import FreezeFirst, GroupsDisplaced
+from airmirror.runbooks.failover import undo as failover_undo
+from airmirror.runbooks.failover.steps import FreezeFirst
 from airmirror.runbooks.failover.undo import undo as undo_failover
 from airmirror.runbooks.migration import consumers
 from airmirror.runbooks.migration import undo as migration_undo
 from airmirror.runbooks.migration.chosen import session
 from airmirror.runbooks.migration.consumers import GroupsNotMoved
 from airmirror.runbooks.migration.order import MoveStep
-from airmirror.runbooks.moving import GroupsReadOn, MappingWriter
+from airmirror.runbooks.moving import GroupsDisplaced, GroupsReadOn, MappingWriter
 from airmirror.runbooks.takeover.handback import positions, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.slot.contract import transactional_id
@@ -215,6 +216,41 @@ def test_a_failover_says_no_group_is_moved_that_another_command_has_moved_too(
             failover_steps.move_step(flow.opened, PLANNED)
     failover_steps.move_step(flow.opened, PLANNED)
     assert committed(west, group) == {(flow.remote_topic, 0): 5}
+
+
+def test_a_failover_does_not_remember_where_an_undo_has_found_a_group(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group was cut over when the failover looked at it; it is put back before the failover writes where it stood."""
+    group = a_group()
+    flow = migrating(east, west, tmp_path, group, "mirror", "cut_over_consumers")
+    flow = with_groups(flow, group)
+    other = elsewhere(flow.opened, tmp_path)
+    failover_steps.freeze_step(flow.opened, PLANNED)
+
+    def puts_back() -> None:
+        monkeypatch.setattr(migration_undo, "_frozen", lambda *_: [])  # it looked before the freeze
+        migration_undo.undo_move(other, move_of(other), MOVE, lambda phase: None)
+
+    at_the_last_moment(monkeypatch, group_moving, "plan", before=puts_back)
+    with pytest.raises(GroupsDisplaced, match=f"{group}: it was put back"):
+        failover_steps.move_step(flow.opened, PLANNED)
+    assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_failovers_undo_says_that_a_cut_over_has_moved_its_groups_meanwhile(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes no lease: it may have slept since before the failover."""
+    group = a_group()
+    flow = ready(east, west, tmp_path, group)
+    fail_over(flow.opened, PLANNED)
+    slept = partial(commit, west, group, {(flow.remote_topic, 0): 4})
+    at_the_last_moment(monkeypatch, failover_undo, "put_back", after=slept)
+    with pytest.raises(GroupsDisplaced, match=f"{group} in {flow.remote_topic}-0: it was moved again meanwhile"):
+        undo_failover(flow.opened, PLANNED)
+    undo_failover(flow.opened, PLANNED)
+    assert owners_now(flow.opened).whole is None and committed(west, group) == {(flow.remote_topic, 0): 4}
 
 
 def test_a_migration_is_not_undone_that_a_failover_has_overtaken(

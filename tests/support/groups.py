@@ -99,7 +99,9 @@ def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int],
     client = admin(cluster)
     for attempt in _patiently(AssertionError):  # a coordinator that has just begun is still loading
         with attempt:
-            answer = client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)])
+            answer = client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, asked)], request_timeout=SECONDS
+            )
             for partition in answer[group].result(SECONDS).topic_partitions:
                 assert partition.error is None, partition.error
 

@@ -62,6 +62,14 @@ class GroupsReadOn(RunbookError, transient=True):
         )
 
 
+class GroupsDisplaced(RunbookError, transient=True):
+    """Groups that another command moves, or puts back, at the same time: they may not stand where this one says."""
+
+    @property
+    def what(self) -> str:
+        return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
+
+
 class PositionsRefused(RunbookError):
     """Positions that a cluster does not write, or delete, where an undo puts groups back. ``is_denied``: to this user."""
 
@@ -113,7 +121,7 @@ def move_groups(
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
     ``cut_over``: the records that a cut-over has begun; its groups that stand there already are remembered too, as they may go
-    further. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
+    further. Raises GroupsActive, GroupsDisplaced, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
     journal = writer.journal
     rows, there = held_back(journal, rows), list_groups(journal.target)
@@ -121,9 +129,13 @@ def move_groups(
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
         raise GroupsActive(journal.flow.name, tuple(active))
+    journal.catch_up()
+    seen = moved(journal)
     on_target = stable_offsets(journal.target, names, {row.remote_topic for row in rows})
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
+    if back := {group for group, *_ in seen.keys() - moved(journal).keys()} & names:  # by who undoes that, after it
+        raise GroupsDisplaced(journal.flow.name, tuple(f"{group}: it was put back" for group in sorted(back)))
     offsets = _to_write(rows, planned, on_target)
     moves_ = _remembered(writer, planned, rows, on_target, None if cut_over else offsets)
     known = set(moved(journal).values())

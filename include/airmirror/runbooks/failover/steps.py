@@ -22,7 +22,7 @@ from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
-from airmirror.runbooks.moving import MappingWriter, check_still, displaced, move_groups, not_exact
+from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.windows.fence import fence_around, leased
 from airmirror.windows.mirror import Journal, Mirror
@@ -78,14 +78,6 @@ class FreezeFirst(AirmirrorError):
         )
         of_it = f": {', '.join(self.open)}" if self.open else ""
         return f"flow {self.flow!r} is not frozen{of_it}; take the step freeze before this one: {freeze}"
-
-
-class GroupsDisplaced(RunbookError, transient=True):
-    """Groups that do not stand where a failover has moved them to: another command, begun before it, has moved them too."""
-
-    @property
-    def what(self) -> str:
-        return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
 
 
 class WrittenWhileFreezing(RunbookError):

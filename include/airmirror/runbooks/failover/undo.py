@@ -18,11 +18,12 @@ from airmirror.flows.resuming import resume_after_rescues
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
+from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, PutBack, moved_again, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
 from airmirror.windows.mirror import Journal
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change
 
 OURS = "failover-"  # the windows of a failover's steps: others move groups too
@@ -52,7 +53,8 @@ def look(opened: Opened, order: FailoverOrder) -> Document:
 
 def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> Document:
     """Put groups back and unfreeze the flow, under one lease; done again, it does what is left. Raises CannotUndo,
-    DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, FlowBusy, or the target's error.
+    DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, GroupsDisplaced, FlowBusy, or the
+    target's error.
     """
     reason, by, tell = order.reason, order.by, progress.phase
     check_decision(opened.flow.name, reason, by)
@@ -68,10 +70,13 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
             way_out = f"{unfreezing} unfreezes the flow alone, and leaves groups where they are"
             raise CannotUndo(found.flow, found.reasons, "failover", way_out)
         tell(f"putting {len(found.groups)} positions of groups back")
-        put_back(MappingWriter.of(granted), found.groups)
+        there = put_back(MappingWriter.of(granted), found.groups)
         if found.is_frozen:
             resume_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
             commit_change(granted, Change.UNFREEZE, (), reason=reason, by=by)
+        granted.journal.catch_up()
+        if again := moved_again(granted.journal, _is_ours, there):  # a cut-over takes no lease
+            raise GroupsDisplaced(found.flow, tuple(again))
     catch_up_ledger(opened)
     return _shown(found, done=True)
 
@@ -84,8 +89,12 @@ def _shown(found: UndoneFailover, *, done: bool) -> Document:
     return shown_undo("failover", found.flow, headline, found.reasons, sections, found.groups)
 
 
+def _is_ours(move: GroupMove) -> bool:
+    return move.window.startswith(OURS)
+
+
 def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
-    groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
+    groups = to_put_back(journal, _is_ours)
     reasons = [each.why_not for each in groups if each.why_not]
     if (
         groups or is_frozen
