@@ -177,7 +177,7 @@ def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def brokers(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Sides]:
     """Clusters ``east`` and ``west``, which all tests of the process share: use topics of your own, leave them running."""
-    with own_sides(stack_directory) as own:
+    with own_sides(stack_directory, {}) as own:
         pytestconfig.stash[SHARED] = own
         yield own
 
