@@ -26,7 +26,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD, pgserver
-from support.sides import Sides, own_sides
+from support.sides import PAUSED, Sides, own_sides
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
@@ -36,9 +36,8 @@ settings.register_profile(
 )  # of make test-quick
 settings.load_profile("usual")
 
-SHARED = pytest.StashKey[Sides]()  # the process's clusters, once they run
-APART = pytest.StashKey[Sides]()  # those of its own for some tests, once they run
-HAVE_APART = pytest.StashKey[set[str]]()  # the tests that run together of which one uses them
+CLUSTERS = pytest.StashKey[dict[str, Sides]]()  # the process's clusters that run, by fixture
+USERS = pytest.StashKey[dict[str, set[str]]]()  # the tests that run together of which one uses them
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
 # pytest keeps the modules whose asserts it has rewritten, whatever the environment says: that is half the time of collecting.
@@ -104,9 +103,14 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.enable()
+    session.config.stash[CLUSTERS] = {}
+    session.config.stash[USERS] = {
+        name: {_group(each.nodeid) for each in session.items if name in getattr(each, "fixturenames", ())}
+        for name in ("brokers", "apart")
+    }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -126,7 +130,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ):
             item.add_marker("servers")
             order[item.path] = min(order[item.path], len(TOGETHER))
-    config.stash[HAVE_APART] = {_group(each.nodeid) for each in items if "apart" in getattr(each, "fixturenames", ())}
     items.sort(key=lambda item: (order[item.path], "airflow" in getattr(item, "fixturenames", ())))
 
 
@@ -177,8 +180,8 @@ def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def brokers(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Sides]:
     """Clusters ``east`` and ``west``, which all tests of the process share: use topics of your own, leave them running."""
-    with own_sides(stack_directory) as own:
-        pytestconfig.stash[SHARED] = own
+    with own_sides(stack_directory, PAUSED) as own:
+        pytestconfig.stash[CLUSTERS]["brokers"] = own
         yield own
 
 
@@ -188,13 +191,15 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     Clusters that no test needs until then are paused: a broker that has nothing to do is busy all the same.
     """
-    shared, apart = (item.config.stash.get(key, None) for key in (SHARED, APART))
-    if nextitem is None or _group(item.nodeid) == (group := _group(nextitem.nodeid)):
+    before = _group(item.nodeid)
+    if nextitem is None or before == (group := _group(nextitem.nodeid)):
         return
-    if shared is not None:
-        shared.empty()
-    for broker in (apart.east, apart.west) if apart is not None else ():
-        (broker.resume if group in item.config.stash[HAVE_APART] else broker.pause)()
+    for name, sides in item.config.stash[CLUSTERS].items():
+        users = item.config.stash[USERS][name]
+        if name == "brokers" and before in users:
+            sides.empty()
+        for broker in (sides.east, sides.west):
+            (broker.resume if group in users else broker.pause)()
 
 
 @pytest.fixture(scope="session")
@@ -211,7 +216,7 @@ def west(brokers: Sides) -> Broker:
 def apart(stack_directory: Path, pytestconfig: pytest.Config) -> Iterator[Sides]:
     """Clusters ``east`` and ``west`` of this process's own, for what flows of others would see: heartbeats, a reverse flow."""
     with own_sides(stack_directory / "apart") as own:
-        pytestconfig.stash[APART] = own
+        pytestconfig.stash[CLUSTERS]["apart"] = own
         yield own
 
 

@@ -47,12 +47,17 @@ IMPATIENT = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
-    "producer.id.expiration.check.interval.ms": "3000",  # a task a partition, of which a broker has hundreds
     "log.cleaner.backoff.ms": "1000",  # it looks at every log each time, also at those of tests that are over
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "log.retention.check.interval.ms": "1000",
     "log.initial.task.delay.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
+    # As few threads as one client needs: each wakes up several times a second for nothing.
+    "num.network.threads": "1",  # a listener
+    "num.io.threads": "2",
+    "background.threads": "2",
+    "group.coordinator.threads": "1",
+    "share.coordinator.threads": "1",
 }
 
 

@@ -34,7 +34,7 @@ from support.topics import await_nodes, forget_clients
 ATTEMPTS = 10  # to do a command, after its faults
 LONGEST = 90.0  # seconds of a command
 RETRY_SECONDS = 0.3
-FORGETS_SECONDS = 0.6  # in which a broker has looked for what it may forget
+FORGETS_SECONDS = 3.1  # in which a broker has looked for what it may forget
 # Whether topics are frozen, and whether they return or have returned, when a command says that its last step is done.
 OWNERS = {
     ("failover", "freeze"): (True, False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,11 @@ from pathlib import Path
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from support.topics import delete_all_topics
+
+# A node that is resumed must not be taken for gone, whose session has ended meanwhile: nothing is created there then.
+PAUSED = {"broker.session.timeout.ms": "3600000"}
+# How soon producers are forgotten, in tests of that: a task a partition, half of what nodes with many do that have nothing to do.
+FORGETTING = {"producer.id.expiration.check.interval.ms": "3000"}
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,12 @@ class Sides:
 
 
 @contextmanager
-def own_sides(directory: Path) -> Iterator[Sides]:
+def own_sides(directory: Path, properties: Mapping[str, str] = FORGETTING) -> Iterator[Sides]:
     """Clusters whose files lie in ``directory``; on exit they have ended."""
     started: list[Broker] = []
     try:
         for name in ("east", "west"):
-            started.append(start_broker(directory, name, IMPATIENT, proxy_port=free_port()))
+            started.append(start_broker(directory, name, IMPATIENT | properties, proxy_port=free_port()))
         yield Sides(*started)
     finally:
         for broker in started:

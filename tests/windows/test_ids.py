@@ -15,6 +15,7 @@ from airmirror.slot.intake import Intake
 from airmirror_local.brokers import Broker
 from support.faults import filled
 from support.moves import await_forgotten, forgetting
+from support.sides import Sides
 from support.topics import SECONDS
 
 TIMES = 3
@@ -61,9 +62,9 @@ def test_somebody_else_initialises_our_transactional_id(
 
 
 @pytest.mark.long
-def test_producers_are_forgotten(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producers_are_forgotten(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker knows nothing of a producer between two of its transactions (KIP-360), many times in a window."""
-    flow = filled(east, west, tmp_path)
+    flow, west = filled(sides.east, sides.west, tmp_path), sides.west
     ends, end = list[int](), TransactionalId.end
 
     def waiting(self: TransactionalId, commit: bool) -> None:
