@@ -57,6 +57,8 @@ def marked(world: World, me: Process, rules: OrderRules) -> tuple[bool, ...]:
 
 def mark(world: World, me: Process, rules: OrderRules) -> Outcome:
     """Write once of each group that it is cut over, and where it is on west before any is moved."""
+    if whole := _whole(world, me):
+        return refused(world, me, "the whole flow is frozen", whole)
     known = marked(world, me, rules)
     for topic in me.topics:
         stands = world.readers[topic].at[WEST]
@@ -230,12 +232,25 @@ def look_last(world: World, me: Process, rules: OrderRules) -> Outcome:
         if its.by != steps.MARK and world.moves[THERE][topic] is None:
             world = world.with_move(THERE, topic, its)
         world = world.with_cut_over(topic, marked or world.cut_overs[topic])
+    for topic in again:
+        if (
+            its := world.moves[THERE][topic]
+        ) is not None and its.by == "failover":  # it found them where a cut-over had put them
+            world = world._replace(stood=put(world.stood, topic, UNKNOWN))
     return refused(world, me, "groups were moved again", again)
 
 
 def _is_moved(world: World, topic: int, by: str) -> bool:
     its = world.moves[THERE][topic]
     return its is not None and its.by == by
+
+
+def _moving(world: World, topic: int) -> bool:
+    """Whether a cut-over or its undo is at work: while both are, nobody may know where a group stood (``await_others``)."""
+    return any(
+        each.kind in ("migrate consumers", "undo of a migration") and topic in each.topics and 0 < each.at < steps.DONE
+        for each in world.processes
+    )
 
 
 def say_undone(side: int) -> Step:
@@ -248,7 +263,8 @@ def say_undone(side: int) -> Step:
             reader, stood = world.readers[topic], world.stood[topic]
             if _is_moved(world, topic, by):
                 world = world.wrongly(f"{me.kind} says that it is done, and the group of {TOPICS[topic]} is moved")
-            if topic in put_back and not world.moves[THERE][topic] and reader.at[WEST] != stood != UNKNOWN:
+            known = by != "failover" or not _moving(world, topic)
+            if known and topic in put_back and not world.moves[THERE][topic] and reader.at[WEST] != stood != UNKNOWN:
                 at = f"at {reader.at[WEST]} on west, and it was at {stood}"
                 world = world.wrongly(f"{me.kind} leaves the group of {TOPICS[topic]} {at}")
             if reader.home == NOWHERE and reader.at[side] >= 0:

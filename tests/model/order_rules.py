@@ -43,11 +43,13 @@ class OrderRules:
         True  # and whether one that he has seen moved was put back before he writes where it stood
     )
     failovers_undo_looks_last: bool = True  # its undo looks whether they stand where they were put back to
+    stays_the_first_ones: bool = True  # a group that a migration was about to move stays the migration's
     looks_where_they_stand: bool = (
         True  # and whether groups stand where they were moved to: others move them without a lease
     )
     stand_back: bool = True  # who finishes a return looks whether groups stand where they were moved to
     rows_once_more: bool = True  # and whether groups have read on where they come from
+    moves_under_both: bool = True  # who moves groups back leases both flows, and looks again: another one may finish
     checks_both_leases: bool = True  # who undoes a failback looks at both leases before he puts groups back
     undo_looks_last: bool = (
         True  # who puts groups back looks, before he says so, whether they were moved again meanwhile

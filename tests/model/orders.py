@@ -17,11 +17,13 @@ from model.estate import (
     NOWHERE,
     THERE,
     TOPICS,
+    UNKNOWN,
     WEST,
     Account,
     Process,
     World,
     opened_by_force,
+    put,
     transition,
     translated,
     translation,
@@ -301,6 +303,13 @@ def returned_rows(world: World, me: Process, rules: OrderRules) -> Outcome:
     )
 
 
+def still_over(world: World, me: Process, rules: OrderRules) -> Outcome:
+    """Under both leases: its return has ended, and nobody has finished it, or given it up."""
+    if any(world.owner(each) is not Owner.RETURNED for each, _ in me.seen):
+        return "ends: its return was ended meanwhile", world, over(me)
+    return "finds its return over", world, on(me)
+
+
 def return_first(world: World, me: Process, rules: OrderRules) -> Outcome | None:
     """A refusal where nothing returns of what is frozen: an undo may have ended it."""
     frozen = [each for each in named(world, me) if world.owner(each) is not Owner.SOURCE]
@@ -353,6 +362,9 @@ def finish_moves(world: World, me: Process, rules: OrderRules) -> Outcome:
             after = after.wrongly(f"{me.kind} opens {TOPICS[topic]}, and records of west have not returned")
     for topic in gone:
         after = after.with_move(THERE, topic, None)
+        after = after._replace(
+            stood=put(after.stood, topic, UNKNOWN)
+        )  # what was before the failover is nobody's any more
         if after.readers[topic].home == NOWHERE and after.readers[topic].at[EAST] >= 0:
             after = said(after, topic, EAST, me)
         if after.owner(topic) is not Owner.SOURCE:

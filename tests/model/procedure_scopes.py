@@ -136,6 +136,15 @@ ENDED = gone(
     moves=((Move("failover", NOWHERE, 1), None), (Move("return", 1, 1), None)),
     budget=WRITE,
 )
+FAILBACKS_MEET = gone(
+    "two failbacks of what has returned, and an undo",
+    "failback",
+    "failback",
+    "undo of a failback",
+    changes=(*RETURNING, Change.END),
+    returned=back(1),
+    budget=WRITE,
+)
 OPENED = gone(
     "a failback, and the flow opened", "failback", "open", W1, changes=RETURNING, returned=back(1), budget=STRAY_THERE
 )
@@ -259,6 +268,14 @@ SLEPT = one(
     accounts=((UNJUDGED, Account()), (None, None)),
     budget=WRITE,
 )
+CUT_OVER_KILLED = one(
+    "a cut-over of a group that is on west already, a failover, both undone",
+    *MOVES_TWICE[:2],
+    "failover",
+    "undo of a failover",
+    records=1,
+    **THERE_BEFORE,
+)
 CUT_OVER_MEANWHILE = one(
     "a cut-over, a failover, and its undo", MOVES_TWICE[0], "failover", "undo of a failover", records=1, **THERE_BEFORE
 )
@@ -337,12 +354,8 @@ DEEP = (
     more(BACK_OVER_FINISHED, "a failback over a finished migration, and its undo", "undo of a failback"),
     more(RESET, "a reset, windows, and gates that sleep", W0, "gate 0", budget=WRITE),
     more(HANDBACK, "a hand-back, a failover, and a window", "failover"),
-    more(
-        KILLED,
-        "a cut-over of a group that is on west already, a failover, both undone",
-        "failover",
-        "undo of a failover",
-    ),
+    CUT_OVER_KILLED,
+    FAILBACKS_MEET,
     more(TAKEOVER, "a hand-back, a take-over, and a move group", "migrate consumers for shop", budget=WRITE),
 )
 
@@ -400,7 +413,7 @@ BROKEN: dict[str, Fault] = {
     "a hand-back without a fence": fault(HANDBACK, "D: shop on west", handback_fences=False),
     "a hand-back of what returns": fault(HANDBACK_OF_RETURN, "D: shop on west", handback_refuses_returns=False),
     "groups are moved without a fence": fault(
-        UNDONE, "undo of a failover says that it is done", fences_before_moving=False
+        UNDONE, "failover says that its groups are moved", fences_before_moving=False
     ),
     "groups are moved when the flow is unfrozen": fault(
         UNDONE, "failover says that its groups are moved", frozen_under_lease=False
@@ -414,6 +427,12 @@ BROKEN: dict[str, Fault] = {
     "a failover remembers where an undo has found a group": fault(
         OVER_UNDONE_TWICE, "undo of a failover leaves the group of shop at 1", looks_for_forgotten=False
     ),
+    "groups are moved back while another failback finishes": fault(
+        FAILBACKS_MEET, "failback lets the group of shop on east", moves_under_both=False
+    ),
+    "a failover takes a group for its own that a migration was about to move": fault(
+        CUT_OVER_KILLED, "undo of a migration leaves the group of shop at -1 on west", stays_the_first_ones=False
+    ),
     "a failover's undo says that groups are put back that are moved": fault(
         CUT_OVER_MEANWHILE, "undo of a failover says that it is done", failovers_undo_looks_last=False
     ),
@@ -421,7 +440,10 @@ BROKEN: dict[str, Fault] = {
         MOVE_SYNCED, "undo of a migration lets the group of shop on east", carries_no_group_back=False
     ),
     "groups are moved by one who has lost his lease": fault(
-        UNDONE, "failover says that its groups are moved", checks_after_moving=False
+        UNDONE,
+        "failover says that its groups are moved",
+        checks_after_moving=False,
+        looks_where_they_stand=False,
     ),
     "groups read on while they are moved": fault(UNDONE, "failover lets the group of shop", rows_once_more=False),
     "a failback's undo looks at one lease": fault(

@@ -127,7 +127,11 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
             *orders.committing(Change.END, rules),
             check(BACK),
             orders.returned_rows,
-            lease(BACK),
+            *(
+                (lease(THERE), lease(BACK), check(THERE), orders.still_over)
+                if rules.moves_under_both
+                else (lease(BACK),)
+            ),
             steps.choose(BACK),
             steps.remember(BACK, "return"),
             steps.move(BACK),

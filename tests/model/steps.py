@@ -260,7 +260,8 @@ def remember(flow: int, by: str, *, under: bool = True) -> Step:
                 return refused(world, me, "a group was put back meanwhile", [topic])
             if reason or not isinstance(where, Translated):
                 continue
-            its = Move(by, before.before if before is not None else stands, where.translation)
+            whose = before.by if before is not None and rules.stays_the_first_ones else by
+            its = Move(whose, before.before if before is not None else stands, where.translation)
             world = world.with_move(flow, topic, its)
             found[number] = (topic, where, its, reason)
         return "writes where groups stood", world, on(me, seen=tuple(found))

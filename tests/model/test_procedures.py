@@ -8,9 +8,11 @@ from model.__main__ import PAGE
 from model.page import named_scopes
 from model.procedure_scopes import (
     BROKEN,
+    CUT_OVER_KILLED,
     CUT_OVER_MEANWHILE,
     DEEP,
     FAILBACK_UNDONE,
+    FAILBACKS_MEET,
     MEANT,
     MOVE,
     MOVE_UNDONE,
@@ -28,11 +30,13 @@ from model.scopes import QUICK as WINDOWS_QUICK
 
 pytestmark = pytest.mark.timeout(900)
 
-LARGE = {
+LARGE = {  # 5,000 states and more
     each.name
     for each in (
+        CUT_OVER_KILLED,
         CUT_OVER_MEANWHILE,
         FAILBACK_UNDONE,
+        FAILBACKS_MEET,
         MOVE,
         MOVE_UNDONE,
         OVER_MOVED,
@@ -40,7 +44,7 @@ LARGE = {
         OVER_UNDONE_TWICE,
         UNDONE,
     )
-}  # 5,000 states and more
+}
 
 
 def marks(meeting: Meeting) -> list[pytest.MarkDecorator]:

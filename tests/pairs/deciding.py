@@ -69,9 +69,8 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
     @contextmanager
     def overtaking(opened: Any, *_: object) -> Iterator[Any]:
         leases.append(opened.flow.name)
-        yield SimpleNamespace(
-            journal=SimpleNamespace(index=opened.ledger), owners=opened.ledger.owners(), check=nothing
-        )
+        its = SimpleNamespace(index=opened.ledger, catch_up=nothing)
+        yield SimpleNamespace(journal=its, owners=opened.ledger.owners(), check=nothing)
 
     @contextmanager
     def session(opened: Any, *_: object) -> Iterator[Any]:
@@ -142,6 +141,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             "MappingWriter": SimpleNamespace(of=nothing),
         }
     replaced[failover_undo] |= {"written_since": lambda *_: written, "resume_after_rescues": nothing}
+    replaced[failover_undo] |= {"moved_again": lambda *_: []}
     replaced[failback_undo] |= {"catch_up_soon": nothing, "write_forgotten": nothing}
     for module, names in replaced.items():
         for name, value in names.items():

@@ -285,6 +285,24 @@ def gone_over(east: Broker, west: Broker, directory: Path) -> Both:
     return both
 
 
+def test_no_group_is_moved_back_after_another_failback_has_finished(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finishes between a look at the groups and the leases: applications may be at work on the source by then."""
+    both = gone_over(sides.east, sides.west, tmp_path)
+    positions_of = failback_steps._positions
+
+    def finishes() -> None:
+        monkeypatch.setattr(failback_steps, "_positions", positions_of)
+        failback_steps.move_step(both.pair, ORDER)
+        failback_steps.unfreeze_step(both.pair, ORDER)
+
+    at_the_last_moment(monkeypatch, failback_steps, "_positions", after=finishes)
+    with pytest.raises(GroupsDisplaced, match=f"{both.remote}: its return was ended meanwhile"):
+        failback_steps.move_step(both.pair, ORDER)
+    assert failback_steps.move_step(both.pair, ORDER) == []
+
+
 def test_a_failback_is_not_finished_over_groups_that_an_undo_has_put_back(sides: Sides, tmp_path: Path) -> None:
     """The undo broke off after that; the failback, approved before, is run again."""
     east, west = sides.east, sides.west
@@ -421,6 +439,23 @@ def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they
     commit(west, group, {(flow.remote_topic, 0): 3})
     with killed_at(consumers, "move_groups"):
         takes(flow.opened, "cut_over_consumers")
+    migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
+    assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_group_that_a_migration_was_about_to_move_stays_the_migrations(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """A failover moves it, and is undone: where it stood at the very first is known until the migration is undone."""
+    group = a_group()
+    flow = migrating(east, west, tmp_path, group, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with killed_at(consumers, "move_groups"):
+        takes(flow.opened, "cut_over_consumers")
+    failed_over = with_groups(flow, group).opened
+    fail_over(failed_over, PLANNED)
+    undo_failover(failed_over, PLANNED)
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
 

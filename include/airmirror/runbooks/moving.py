@@ -233,7 +233,8 @@ def _remembered(
     on_target: OnTarget,
     only: Written | None,
 ) -> list[GroupMove]:
-    """The moves of groups that are to be moved, from where they stand; of those that were moved before, their first place stays.
+    """The moves of groups that are to be moved, from where they stand; of those that were moved before, their first place stays,
+    and whose they are: the undo of a failover leaves to a migration what it was about to move.
 
     ``only``: of those that are written now, None: also of those that stand there already.
     """
@@ -257,7 +258,7 @@ def _remembered(
             metadata_before=stood.metadata if stood else "",
         )
         if before is not None:
-            move = replace(move, before=before.before, metadata_before=before.metadata_before)
+            move = replace(before, after=move.after, time_ms=move.time_ms)  # it stays the first one's
         found.append(move)
     return found
 

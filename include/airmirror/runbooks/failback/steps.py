@@ -24,7 +24,7 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, end_return, is_over, look_ahead
 from airmirror.runbooks.failback.unfreezing import unfreeze_after_return
-from airmirror.runbooks.moving import MappingWriter, check_still, displaced, move_groups, not_exact
+from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
 from airmirror.windows.continuing import Continuation
@@ -127,16 +127,21 @@ def end_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> N
 
 
 def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[GroupOffset]:
-    """Move groups to their positions on the source; what became of each. A window of the reverse flow that copies other topics is
-    ended. Raises ReturnFirst, ReturnNotDrained, GroupsActive, GroupsNotBack, GroupsReadOn, FlowBusy."""
+    """Move groups to their positions on the source; what became of each. Windows of both flows that copy other topics are ended.
+    Raises ReturnFirst, ReturnNotDrained, GroupsActive, GroupsDisplaced, GroupsNotBack, GroupsReadOn, FlowBusy."""
     names, reverse = _returning(pair, order), pair.reverse
     if not names:
         return []
-    returned = owners_now(pair.forward).returning((Owner.RETURNED,))
-    if not_over := sorted(names.keys() - returned.keys()):  # groups are moved after the step end_return
+    if not_over := _not_over(pair, names):  # groups are moved after the step end_return
         raise ReturnNotDrained(pair.flow.name, tuple(f"{name} still returns" for name in not_over), order.topics)
     rows = _positions(pair, names)
-    with overtaking(reverse, lease_name(), progress.phase) as granted:
+    with (
+        overtaking(pair.forward, lease_name(), progress.phase) as frozen,
+        overtaking(reverse, lease_name(), progress.phase) as granted,
+    ):
+        frozen.check()  # another failback may have leased both flows, and be about to finish
+        if gone := _not_over(pair, names):  # another failback has finished it meanwhile, or an undo has given it up
+            raise GroupsDisplaced(reverse.flow.name, tuple(f"{name}: its return was ended meanwhile" for name in gone))
         done = move_groups(MappingWriter.of(granted), rows)
         check_still(reverse.flow, rows, _positions(pair, names))
         wrong = displaced(granted.journal, done)
@@ -172,6 +177,11 @@ def _returning(pair: Pair, order: FailbackOrder) -> dict[str, str]:
     if not names and not is_done(pair, order.topics):
         raise ReturnFirst(pair.flow.name, tuple(sorted(order.topics)))
     return names
+
+
+def _not_over(pair: Pair, names: Mapping[str, str]) -> list[str]:
+    """Return those of these remote topics whose return has not ended, or that do not return any more."""
+    return sorted(names.keys() - owners_now(pair.forward).returning((Owner.RETURNED,)).keys())
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:

@@ -18,6 +18,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.config import Cluster
 from airmirror.errors import command, counted, named
+from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.groups import unfit_name
 from airmirror.offsets.groups import plan, settled
@@ -130,6 +131,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
         with unleased(mirror, order.window) as writer:
+            check_open(opened, move.names)  # a failover that has begun since remembers where groups stood
             stood = remember_cut_over(writer, move, {row.group for row in found.left})
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, cut_over=stood)
