@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from airmirror.wire.owners import BACK as NOT_BACK_YET
 from airmirror.wire.owners import Owner
 from model import steps
@@ -87,7 +89,7 @@ def remember_again(world: World, me: Process, rules: OrderRules) -> Outcome:
         if isinstance(its, Move) and world.moves[THERE][topic] is None:
             world = world.with_move(THERE, topic, its)
         world = world.with_cut_over(topic, True)
-    return "writes again where groups stood", world, on(me)
+    return "writes again where groups stood", _overtaken(world, [each[0] for each in me.seen]), on(me)
 
 
 def is_cut_over(world: World, topic: int) -> bool:
@@ -232,12 +234,15 @@ def look_last(world: World, me: Process, rules: OrderRules) -> Outcome:
         if its.by != steps.MARK and world.moves[THERE][topic] is None:
             world = world.with_move(THERE, topic, its)
         world = world.with_cut_over(topic, marked or world.cut_overs[topic])
-    for topic in again:
-        if (
-            its := world.moves[THERE][topic]
-        ) is not None and its.by == "failover":  # it found them where a cut-over had put them
+    return refused(_overtaken(world, again), me, "groups were moved again", again)
+
+
+def _overtaken(world: World, topics: Collection[int]) -> World:
+    """Where a failover has found groups while a cut-over and its undo met, nobody knows any more where they stood first."""
+    for topic in topics:
+        if _is_moved(world, topic, "failover"):
             world = world._replace(stood=put(world.stood, topic, UNKNOWN))
-    return refused(world, me, "groups were moved again", again)
+    return world
 
 
 def _is_moved(world: World, topic: int, by: str) -> bool:
