@@ -140,8 +140,11 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             "catch_up_ledger": nothing,
             "MappingWriter": SimpleNamespace(of=nothing),
         }
-    replaced[failover_undo] |= {"written_since": lambda *_: written, "resume_after_rescues": nothing}
-    replaced[failover_undo] |= {"moved_again": lambda *_: []}
+    replaced[failover_undo] |= {
+        "written_since": lambda *_: written,
+        "resume_after_rescues": nothing,
+        "moved_again": lambda *_: [],
+    }
     replaced[failback_undo] |= {"catch_up_soon": nothing, "write_forgotten": nothing}
     for module, names in replaced.items():
         for name, value in names.items():

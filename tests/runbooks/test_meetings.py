@@ -430,15 +430,21 @@ def test_a_cut_over_does_not_take_where_it_has_moved_groups_for_where_they_stood
     assert committed(west, group) == {} and flow.opened.ledger.of_kind(GroupMove) == []
 
 
+def killed_before_it_moved(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
+    """A flow whose cut-over has written that a group is cut over, which stood at 3 on the target before, and nothing more."""
+    group = a_group()
+    flow = migrating(east, west, directory, group, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 3})
+    with killed_at(consumers, "move_groups"):
+        takes(flow.opened, "cut_over_consumers")
+    return flow, group
+
+
 def test_a_cut_over_that_is_killed_before_it_moves_groups_leaves_them_where_they_stood(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """It has written that they are cut over; they stood somewhere on the target before."""
-    group = a_group()
-    flow = migrating(east, west, tmp_path, group, "mirror")
-    commit(west, group, {(flow.remote_topic, 0): 3})
-    with killed_at(consumers, "move_groups"):
-        takes(flow.opened, "cut_over_consumers")
+    flow, group = killed_before_it_moved(east, west, tmp_path)
     migration_undo.undo_move(flow.opened, move_of(flow.opened), MOVE, lambda phase: None)
     assert committed(west, group) == {(flow.remote_topic, 0): 3} and flow.opened.ledger.of_kind(GroupMove) == []
 
@@ -447,11 +453,7 @@ def test_a_group_that_a_migration_was_about_to_move_stays_the_migrations(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """A failover moves it, and is undone: where it stood at the very first is known until the migration is undone."""
-    group = a_group()
-    flow = migrating(east, west, tmp_path, group, "mirror")
-    commit(west, group, {(flow.remote_topic, 0): 3})
-    with killed_at(consumers, "move_groups"):
-        takes(flow.opened, "cut_over_consumers")
+    flow, group = killed_before_it_moved(east, west, tmp_path)
     failed_over = with_groups(flow, group).opened
     fail_over(failed_over, PLANNED)
     undo_failover(failed_over, PLANNED)
