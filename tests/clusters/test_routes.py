@@ -6,8 +6,10 @@ import socket
 
 import pytest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
+from airmirror.clusters.protocol.epochs import epoch_ends
+from airmirror.clusters.protocol.groups import list_groups
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import BootstrapNotResolved, Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
@@ -65,3 +67,48 @@ def test_configs_are_asked_again_where_a_kept_connection_was_closed(west: Broker
         for _ in range(2):
             assert topic_configs(routes, [name], ["cleanup.policy"]) == {name: {"cleanup.policy": "compact"}}
             west_proxy.cut()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The brokers of the connections that are opened during a test, in order."""
+    found: list[str] = []
+    connect = Connection._connect
+
+    def noted(connection: Connection, host: str, port: int, timeout: float) -> socket.socket:
+        found.append(f"{host}:{port}")
+        return connect(connection, host, port, timeout)
+
+    monkeypatch.setattr(Connection, "_connect", noted)
+    return found
+
+
+@pytest.mark.parametrize("by", ["127.0.0.1", "localhost"])
+def test_all_that_is_asked_in_turn_goes_over_one_connection(east: Broker, topic, opened: list[str], by: str) -> None:  # type: ignore[no-untyped-def]
+    """A log-in costs round trips. A bootstrap server by another name than its node has keeps the connection for metadata."""
+    name = create_topic(east, topic("asked"), 1)
+    produce(east, name, [Record(b"v")] * 3)
+    log = TopicPartition(name, 0)
+    with Routes(Cluster("east", (f"{by}:{east.port}",), {}), "test") as routes:
+        for _ in range(2):
+            routes.refresh([name])
+            assert offsets_with_patience(routes, [log], LATEST) == {log: 3}
+            assert epoch_ends(routes, {log: 0})[log].offset == 3
+            assert [each.value for each in read_records(routes, log, 0, 3)] == [b"v"] * 3
+            assert topic_configs(routes, [name], ["cleanup.policy"])
+            list_groups(routes)
+    assert opened == ([east.bootstrap] if by == "127.0.0.1" else [f"localhost:{east.port}", east.bootstrap])
+
+
+def test_a_connection_whose_answer_nobody_took_is_asked_nothing_more(east: Broker, topic, opened: list[str]) -> None:  # type: ignore[no-untyped-def]
+    """Its next answer would be that of another question."""
+    name = create_topic(east, topic("asked"), 1)
+    log = TopicPartition(name, 0)
+    with Routes(Cluster("east", (east.bootstrap,), {}), "test") as routes:
+        for asked in (lambda: routes.refresh([name]), lambda: offsets_with_patience(routes, [log], LATEST)):
+            routes.refresh([name])
+            connection = routes.connection(routes.leader(log).node)
+            connection._asked.append(connection.next_correlation_id())
+            asked()
+            assert connection.fileno() < 0
+    assert opened == [east.bootstrap] * 3

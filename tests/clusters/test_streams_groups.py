@@ -19,6 +19,6 @@ def test_brokers_of_4_1_and_4_2_may(levels: tuple[int, ...], told: bool) -> None
     routes: Any = SimpleNamespace(
         refresh=lambda _topics: None,
         nodes=range(len(levels)),
-        connection=lambda node, _purpose: SimpleNamespace(supported={"metadata.version": levels[node]}),
+        connection=lambda node: SimpleNamespace(supported={"metadata.version": levels[node]}),
     )
     assert may_break(routes) is told

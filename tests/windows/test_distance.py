@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airmirror.clusters.protocol.connection import Connection
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import ASKING, Routes
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
 from airmirror.slot.pace import Pace
@@ -53,7 +53,7 @@ def test_every_partition_is_in_one_fetch_and_each_connection_has_one(
     purposes = set[str]()
     connection = Routes.connection
 
-    def opened(self: Routes, node: int, purpose: str) -> Connection:
+    def opened(self: Routes, node: int, purpose: str = ASKING) -> Connection:
         purposes.add(purpose)
         return connection(self, node, purpose)
 

@@ -91,7 +91,7 @@ def _brokers(routes: Routes) -> tuple[str, ...]:
     lines = []
     for node in routes.nodes:
         try:
-            connection = routes.connection(node, "offsets")
+            connection = routes.connection(node)
         except BrokerUnreachable as error:
             lines.append(f"broker {node}: {error}")
             continue

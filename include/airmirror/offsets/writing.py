@@ -47,7 +47,7 @@ def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
-    start = scanned_of(routes, ledger, topic, {log: end}).get(0, 0)
+    start = scanned_of(routes, ledger, {log: end}).get(log, 0)
     load_tail(routes, log, start, end, partial(load, topic, topic_id))
 
 

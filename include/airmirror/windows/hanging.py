@@ -23,7 +23,6 @@ from airmirror.windows.plan import Planned
 
 BROKER = 4  # DescribeConfigs' resource type
 LONGEST_MS = 900_000  # Kafka's default of transaction.max.timeout.ms
-PURPOSE = "transactions"
 
 
 def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
@@ -70,7 +69,7 @@ def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[T
 
 def _longest_ms(source: Routes, node: int) -> int:
     """A broker's ``transaction.max.timeout.ms``; Kafka's default where this user may not see it."""
-    connection = source.connection(node, PURPOSE)
+    connection = source.connection(node)
     answer = connection.request(
         DescribeConfigsRequest(
             resources=[
@@ -91,7 +90,7 @@ def _known(source: Routes, producer_ids: Collection[int]) -> set[int]:
     """Those of the producers that a coordinator knows a transaction of; each coordinator knows its own only."""
     found: set[int] = set()
     for node in source.nodes:
-        connection = source.connection(node, PURPOSE)
+        connection = source.connection(node)
         answer = connection.request(
             ListTransactionsRequest(
                 state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)

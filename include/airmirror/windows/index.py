@@ -72,37 +72,37 @@ def _read_tails(
     routes.refresh(names)
     partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
     ends_now = offsets_with_patience(routes, partitions, LATEST)
+    scanned = scanned_of(routes, index, ends_now)
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
     for topic in names:
         topic_id = routes.topic_ids[topic]
         ends = {partition: end for partition, end in ends_now.items() if partition.topic == topic}
-        scanned = scanned_of(routes, index, topic, ends)
         load = index.load_mappings if topic == mappings else partial(index.load_progress, cluster=source)
         for key, end in ends.items():
-            load_tail(
-                routes, key, scanned.get(key.partition, 0), end, partial(load, topic, topic_id), patience=patience
-            )
+            load_tail(routes, key, scanned.get(key, 0), end, partial(load, topic, topic_id), patience=patience)
         read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
     return read
 
 
-def scanned_of(routes: Routes, index: FlowLedger, topic: str, ends: Mapping[TopicPartition, int]) -> Mapping[int, int]:
+def scanned_of(routes: Routes, index: FlowLedger, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
     """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean leader
-    election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of the topic is
+    election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of its topic is
     forgotten."""
-    read = {row.partition: row for row in index.read_of(topic, routes.topic_ids[topic])}
-    scanned = {number: row.next_offset for number, row in read.items()}
-    cut = [key for key, end in ends.items() if end < scanned.get(key.partition, 0)]
-    last = {key: read[key.partition] for key in ends if key.partition in read}
-    if not cut:
-        asked = {key: row.last_epoch for key, row in last.items() if row.last_epoch is not None}
-        for key, end in epoch_ends(routes, asked).items():
-            cut += [key] if end.epoch != asked[key] or end.offset <= last[key].last_offset else []
-    if not cut:
-        return scanned
-    log.warning("%s is not the log that was read up to %s: it is read again", cut[0], scanned.get(cut[0].partition))
-    index.forget_topic(topic)
-    return {}
+    read = {
+        TopicPartition(topic, row.partition): row
+        for topic in {key.topic for key in ends}
+        for row in index.read_of(topic, routes.topic_ids[topic])
+    }
+    last = {key: read[key] for key in ends if key in read}
+    cut = {key.topic: key for key, row in last.items() if ends[key] < row.next_offset}
+    asked = {key: row.last_epoch for key, row in last.items() if row.last_epoch is not None and key.topic not in cut}
+    for key, end in epoch_ends(routes, asked).items():
+        if end.epoch != asked[key] or end.offset <= last[key].last_offset:
+            cut[key.topic] = key
+    for topic, key in cut.items():
+        log.warning("%s is not the log that was read up to %s: it is read again", key, read[key].next_offset)
+        index.forget_topic(topic)
+    return {key: row.next_offset for key, row in read.items() if key.topic not in cut}
 
 
 Load = Callable[[Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]

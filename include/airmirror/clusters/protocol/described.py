@@ -31,7 +31,6 @@ LOG_DIRS = (35, 1, 4, "DescribeLogDirs")
 QUOTAS = (48, 0, 1, "DescribeClientQuotas")
 SCRAM = (50, 0, 0, "DescribeUserScramCredentials")
 PATIENCE_SECONDS = 30.0
-PURPOSE = "described"
 _SECURITY_DISABLED, _NOT_FOUND = 54, 91
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ANY = 1
@@ -175,9 +174,9 @@ def ask(routes: Routes, request: Any, versions: tuple[int, int, int, str], node:
                 routes.refresh([])
             asked = node if node is not None else routes.nodes[0]
             try:
-                connection = routes.connection(asked, PURPOSE)
+                connection = routes.connection(asked)
                 return connection.request(request, connection.version(*versions))
             except BrokerUnreachable:
-                routes.drop(asked, PURPOSE)
+                routes.drop(asked)
                 raise
     raise AssertionError("unreachable")  # pragma: no cover

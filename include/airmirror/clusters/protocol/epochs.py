@@ -41,7 +41,7 @@ def epoch_ends(
             try:
                 return _epoch_ends(routes, epochs)
             except BrokerUnreachable:
-                routes.drop_all("offsets")
+                routes.drop_all()
                 raise
     raise AssertionError("unreachable")  # pragma: no cover
 
@@ -81,7 +81,7 @@ def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[To
         by_node.setdefault(routes.leader(partition).node, {}).setdefault(partition.topic, []).append(partition)
     found: dict[TopicPartition, EpochEnd] = {}
     for node, topics in by_node.items():
-        connection = routes.connection(node, "offsets")
+        connection = routes.connection(node)
         answer = connection.request(
             OffsetForLeaderEpochRequest(
                 replica_id=-1,

@@ -23,7 +23,6 @@ from airmirror.partitions import TopicPartition
 OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_DELETE = 8, 9, 15, 16, 47
 GROUPS_AT_ONCE = 100  # of an OffsetFetch
 PATIENCE_SECONDS = 30.0
-PURPOSE = "groups"
 
 _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the coordinator
 _NOT_FOUND = 69
@@ -331,14 +330,14 @@ def _at_coordinators(
 
 
 def _connection(routes: Routes, node: int) -> Connection:
-    return routes.connection(node, PURPOSE)
+    return routes.connection(node)
 
 
 def _asked(routes: Routes, node: int, connection: Connection, requests: Sequence[Any], version: int) -> list[Any]:
     try:
         return list(connection.pipelined(requests, version))
     except BrokerUnreachable:
-        routes.drop(node, PURPOSE)
+        routes.drop(node)
         raise
 
 
@@ -355,5 +354,5 @@ def may_break(routes: Routes) -> bool:
     (KAFKA-20254, mended in 4.2.1). Raises BrokerUnreachable.
     """
     routes.refresh([])
-    newest = (routes.connection(node, PURPOSE).supported.get("metadata.version", 0) for node in routes.nodes)
+    newest = (routes.connection(node).supported.get("metadata.version", 0) for node in routes.nodes)
     return any(level in WITHOUT_MEND for level in newest)

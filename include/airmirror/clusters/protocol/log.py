@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.errors import (
     RecordsWithheld,
     error_name,
 )
-from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.protocol.routes import ASKING, TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.partitions import TopicPartition
 from airmirror.wire.aborted import AbortedFilter
@@ -63,7 +63,7 @@ def _listed(
     of_topic = ListOffsetsRequest.ListOffsetsTopic
     of_partition = of_topic.ListOffsetsPartition
     for node, topics in request_of.items():
-        connection = routes.connection(node, "offsets")
+        connection = routes.connection(node)
         answer = connection.request(
             ListOffsetsRequest(
                 replica_id=-1,
@@ -133,7 +133,7 @@ def _listed_with_patience(
             try:
                 return _listed(routes, wanted, at, read_committed=read_committed)
             except BrokerUnreachable:
-                routes.drop_all("offsets")
+                routes.drop_all()
                 raise
     raise AssertionError("unreachable")  # pragma: no cover
 
@@ -218,7 +218,7 @@ def read_batches(
     read_committed: bool,
     patience: float = 60.0,
     max_bytes: int = 4 << 20,
-    purpose: str = "read",
+    purpose: str = ASKING,
 ) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
     """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
 

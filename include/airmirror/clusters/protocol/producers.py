@@ -22,7 +22,6 @@ from airmirror.partitions import TopicPartition
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 AT_ONCE = 1_000  # partitions, or transactional ids, of a request
 PATIENCE_SECONDS = 30.0
-PURPOSE = "producers"
 _UNDER_WAY = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
@@ -164,8 +163,8 @@ def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def _asked(routes: Routes, node: int, requests: Any, versions: tuple[int, int, int, str]) -> list[Any]:
     try:
-        connection = routes.connection(node, PURPOSE)
+        connection = routes.connection(node)
         return list(connection.pipelined(requests, connection.version(*versions), most=4))
     except BrokerUnreachable:
-        routes.drop(node, PURPOSE)
+        routes.drop(node)
         raise

@@ -1,4 +1,8 @@
-"""The leaders of partitions: a cluster's metadata for the hot path, and its connections, one a broker and purpose."""
+"""The leaders of partitions: a cluster's metadata for the hot path, and its connections.
+
+One connection a broker serves all that is asked and answered in turn (a log-in costs round trips); what sends ahead of answers
+has one of its own by purpose.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,11 @@ KEYS_AT_ONCE = 500
 KNOWN_SECONDS = 2.0  # until a node that was just started knows a new topic
 OTHERS, OTHER_SECONDS = 3, 2.0  # nodes that are asked for a topic that one does not know, and for how long each
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
+ASKING = (
+    "requests"  # the purpose of what waits for each answer before it asks on: metadata, offsets, groups, small reads
+)
 WRITING = frozenset({"produce", "transactions"})  # purposes
+_BOOTSTRAP = (-1, ASKING)  # the connection to a server whose node is not known (yet)
 
 
 class BootstrapNotResolved(BrokerUnreachable, transient=False, bad_input=True):
@@ -149,6 +157,7 @@ class Routes:
             if node[0] >= 0:
                 self._connections.pop(node).close()
         self._nodes = nodes
+        self._name_bootstrap()
         if topics is None:
             self._partitions.clear()
             self._leaders.clear()
@@ -158,9 +167,18 @@ class Routes:
             unknown = [name for name, error in missing.items() if not isinstance(error, TopicNotDescribed)]
             if not unknown:
                 break
-            with suppress(AirmirrorError), self._connect(host, port, "topics", OTHER_SECONDS) as other:
+            with suppress(AirmirrorError), self._connect(host, port, ASKING, OTHER_SECONDS) as other:
                 self._note(_metadata(other, unknown), missing)
         return missing
+
+    def _name_bootstrap(self) -> None:
+        """Give the connection to a bootstrap server to the node that has this address, if there is one."""
+        if (first := self._connections.get(_BOOTSTRAP)) is None:
+            return
+        for node, (host, port) in self._nodes.items():
+            if f"{host}:{port}" == first.broker and (node, ASKING) not in self._connections:
+                self._connections[node, ASKING] = self._connections.pop(_BOOTSTRAP)
+                return
 
     def _note(self, answer: Any, missing: dict[str, TopicNotFound]) -> None:
         """Keep what a node says of topics; ``missing``: of those that it, and whoever was asked before, does not describe."""
@@ -228,15 +246,23 @@ class Routes:
         """The addresses that the cluster's brokers tell their clients, as of the last refresh: ``host:port``."""
         return frozenset(f"{host}:{port}" for host, port in self._nodes.values())
 
-    def connection(self, node: int, purpose: str) -> Connection:
+    def connection(self, node: int, purpose: str = ASKING) -> Connection:
         """The connection to a broker for one purpose, opened when it is first asked for. Raises BrokerUnreachable."""
         key = (node, purpose)
-        connection = self._connections.get(key)
+        connection = self._open(key) if purpose == ASKING else self._connections.get(key)
         if connection is None:
             if node not in self._nodes:
                 raise BrokerUnreachable(self.alias, f"node {node}", "the cluster does not name it any more")
             host, port = self._nodes[node]
             connection = self._connections[key] = self._connect(host, port, purpose)
+        return connection
+
+    def _open(self, key: tuple[int, str]) -> Connection | None:
+        """A connection for asking that may be asked: not one that has ended meanwhile, or whose last answer nobody took."""
+        connection = self._connections.get(key)
+        if connection is not None and (connection.waiting or ready([connection], 0.0)):
+            self.drop(*key)
+            return None
         return connection
 
     def _connect(self, host: str, port: int, purpose: str, timeout: float = math.inf) -> Connection:
@@ -265,13 +291,13 @@ class Routes:
         found = min((each.round_trip for key, each in self._connections.items() if key[0] == node), default=math.inf)
         return found if found < math.inf else 0.0
 
-    def drop(self, node: int, purpose: str) -> None:
+    def drop(self, node: int, purpose: str = ASKING) -> None:
         """Close a connection that failed; the next call for it opens a new one."""
         connection = self._connections.pop((node, purpose), None)
         if connection is not None:
             connection.close()
 
-    def drop_all(self, purpose: str) -> None:
+    def drop_all(self, purpose: str = ASKING) -> None:
         """Close every broker's connection of one purpose."""
         for node, name in list(self._connections):
             if name == purpose:
@@ -323,20 +349,18 @@ class Routes:
 
     def _any(self) -> Connection:
         """A connection for metadata: one that is open, else the first bootstrap server that answers."""
-        for key, connection in list(self._connections.items()):
-            if key[1] == "metadata" and not connection.waiting and not ready([connection], 0.0):
+        for key in [key for key in self._connections if key[1] == ASKING]:
+            if (connection := self._open(key)) is not None:
                 return connection
-            if key[1] == "metadata":
-                self.drop(*key)
         failed: dict[str, BrokerUnreachable] = {}
         for address in self.cluster.bootstrap_servers:
             host, _, port = address.rpartition(":")
             try:
-                connection = self._connect(host.strip("[]"), int(port), "metadata")
+                connection = self._connect(host.strip("[]"), int(port), ASKING)
             except BrokerUnreachable as error:
                 failed[address] = error
                 continue
-            self._connections[(-1, "metadata")] = connection
+            self._connections[_BOOTSTRAP] = connection
             return connection
         # A resolver that is down is not a wrong name, nor is one that was right before (a headless service without ready pods).
         unknown = [each.__cause__ for each in failed.values() if isinstance(each.__cause__, socket.gaierror)]

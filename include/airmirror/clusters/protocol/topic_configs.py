@@ -56,7 +56,7 @@ def _results(routes: Routes, topics: Collection[str], keys: Collection[str]) -> 
         if not topics or len(answered) > OTHERS:
             return
         try:
-            connection = routes.connection(node, "configs")
+            connection = routes.connection(node)
             answer = connection.request(
                 DescribeConfigsRequest(
                     resources=[
@@ -69,7 +69,7 @@ def _results(routes: Routes, topics: Collection[str], keys: Collection[str]) -> 
                 connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
             )
         except BrokerUnreachable as unreachable:
-            routes.drop(node, "configs")
+            routes.drop(node)
             error = unreachable
         else:
             answered.append(node)

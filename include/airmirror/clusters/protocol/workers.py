@@ -9,7 +9,7 @@ from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.admin.transactions import ListTransactionsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, UnsupportedBroker
-from airmirror.clusters.protocol.groups import LIST_GROUPS, PATIENCE_SECONDS, PURPOSE, GroupsNotRead
+from airmirror.clusters.protocol.groups import LIST_GROUPS, PATIENCE_SECONDS, GroupsNotRead
 from airmirror.clusters.protocol.routes import Routes, patiently
 from airmirror.wire.connect import Tasks, worker_tasks, worker_url
 from airmirror.wire.primitives import MalformedRecord
@@ -52,7 +52,7 @@ def open_transactions(routes: Routes) -> list[str]:
             routes.refresh([])
             for node in routes.nodes:
                 try:
-                    version = routes.connection(node, PURPOSE).version(LIST_TRANSACTIONS, 0, 1, "ListTransactions")
+                    version = routes.connection(node).version(LIST_TRANSACTIONS, 0, 1, "ListTransactions")
                 except UnsupportedBroker:
                     continue
                 request = ListTransactionsRequest(state_filters=[OPEN], producer_id_filters=[], duration_filter=-1)
@@ -62,7 +62,7 @@ def open_transactions(routes: Routes) -> list[str]:
 
 
 def _at(routes: Routes, node: int) -> list[Worker]:
-    connection = routes.connection(node, PURPOSE)
+    connection = routes.connection(node)
     version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
     listed = _ask(routes, node, ListGroupsRequest(states_filter=[], types_filter=[]), version)
     if listed.error_code:
@@ -92,7 +92,7 @@ def _worker(group: str, member: Any) -> Worker:
 
 def _ask(routes: Routes, node: int, request: Any, version: int) -> Any:
     try:
-        return routes.connection(node, PURPOSE).request(request, version)
+        return routes.connection(node).request(request, version)
     except BrokerUnreachable:
-        routes.drop(node, PURPOSE)
+        routes.drop(node)
         raise
