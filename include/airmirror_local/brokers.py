@@ -22,7 +22,7 @@ from airmirror_local.storage import format_storage, new_id, write_properties
 
 START_SECONDS = 180
 # Up within two seconds on one core, at the price of throughput: for demo and tests.
-QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 ARCHIVES = "-XX:ArchiveClassesAtExit="  # makes an archive of classes, and can't use one
 # What kafka-server-start.sh and kafka-run-class.sh pass: for benchmarks.
 KAFKA_DEFAULTS = (
