@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -245,3 +245,38 @@ def _opened(url: str, barrier: threading.Barrier) -> str:
             return str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
     finally:
         engine.dispose()
+
+
+def test_a_ledger_that_is_opened_again_compiles_nothing_again(ledger_url: str) -> None:
+    """Whoever asks little, often, would compile more than it asks."""
+    with closing(Ledger(ledger_url)) as opened:
+        opened.flow("a->b").state()
+        compiled = opened.engine.dialect
+    with closing(Ledger(ledger_url)) as opened:
+        assert opened.engine.dialect is compiled, "statements are kept by dialect"
+        opened.flow("a->b").state()
+
+
+def test_a_process_that_was_forked_uses_none_of_its_parents_connections(
+    ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Ledger(ledger_url)) as opened, reading(opened.engine):
+        monkeypatch.setattr("airmirror.ledger.database.os.getpid", lambda: -1)
+        with closing(Ledger(ledger_url)) as of_child:
+            assert of_child.engine.pool is not opened.engine.pool
+
+
+def test_ledgers_of_one_process_wait_for_no_connection_of_each_other(ledger_url: str) -> None:
+    """They have an engine between them, whose pool has five connections: each gets as many as it asks for."""
+    with ExitStack() as stack:
+        for _ in range(20):
+            opened = stack.enter_context(closing(Ledger(ledger_url)))
+            stack.enter_context(reading(opened.engine))
+        opened.close()  # closes none that another one uses
+        assert opened.flow("a->b").windows() == []
+
+
+def test_ledgers_in_memory_are_apart() -> None:
+    with closing(Ledger("sqlite://")) as one, closing(Ledger("sqlite://")) as other:
+        load(one.flow("a->b"), STREAM)
+        assert one.flow("a->b").state().mappings and not other.flow("a->b").state().mappings

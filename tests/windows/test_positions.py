@@ -248,6 +248,7 @@ def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: 
     result = flow.run()
     assert result.is_verified and result.copied == 10, errors(result)
     assert flow.assert_equal() == 210
+    assert "lost" not in {row.window for row in ledger.windows()}
 
 
 def test_a_ledger_of_other_clusters(east: Broker, west: Broker, tmp_path: Path) -> None:

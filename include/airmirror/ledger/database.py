@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ PATIENCE_SECONDS = 60  # for SQLite's one writer
 
 
 def connect(url: str) -> Engine:
-    """An engine for a SQLAlchemy URL; SQLite's directory is made. Raises LedgerUrlInvalid, LedgerUnavailable."""
+    """The process's engine for a SQLAlchemy URL; SQLite's directory is made. Raises LedgerUrlInvalid, LedgerUnavailable.
+
+    Whoever disposes of it closes connections that nobody uses now; it keeps the statements that it has compiled.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -34,17 +38,37 @@ def connect(url: str) -> Engine:
     dialect = parsed.get_backend_name()
     if dialect not in DIALECTS:
         raise LedgerUrlInvalid(f"{dialect!r} is not one of {', '.join(DIALECTS)}")
+    in_memory = dialect == "sqlite" and parsed.database in (None, "", ":memory:")
+    if dialect == "sqlite" and not in_memory:
+        try:
+            Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LedgerUnavailable(shown(parsed), str(error)) from error
     try:
-        if dialect == "sqlite":
-            return _sqlite(parsed)
-        # Deletes of many rows travel together; psycopg 3 does so by itself.
-        options = {"executemany_mode": "values_plus_batch"} if parsed.drivername == "postgresql+psycopg2" else {}
-        # A server that was restarted has forgotten the connections of the pool.
-        return sql.create_engine(parsed, pool_pre_ping=True, **options)
+        return _engine(parsed) if in_memory else _kept_engine(parsed, os.getpid())
     except (ImportError, SQLAlchemyError) as error:
         raise LedgerUrlInvalid(
             f"the driver of {parsed.drivername} is not there ({error}); the extra postgres has psycopg2"
         ) from error
+
+
+@lru_cache(maxsize=8)
+def _kept_engine(url: URL, _process: int) -> Engine:
+    """To compile its statements takes an engine longer than to carry most of them out. A process that was forked has its own, as
+    its parent's connections are the parent's."""
+    return _engine(url, max_overflow=-1)  # as many connections as all ledgers of the process ask for
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = sql.create_engine(url, connect_args={"timeout": PATIENCE_SECONDS}, **options)
+        sql.event.listen(engine, "connect", _set_up_sqlite)
+        sql.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    if url.drivername == "postgresql+psycopg2":  # deletes of many rows travel together; psycopg 3 does so by itself
+        options["executemany_mode"] = "values_plus_batch"
+    # A server that was restarted has forgotten the connections of the pool.
+    return sql.create_engine(url, pool_pre_ping=True, **options)
 
 
 def shown(url: URL) -> str:
@@ -97,14 +121,20 @@ def upsert(connection: Connection, table: sql.Table, rows: Sequence[Row]) -> Non
     """Insert rows, or replace those with the same primary key."""
     if not rows:
         return
-    if connection.dialect.name == "postgresql":
+    connection.execute(_upsert_of(table, connection.dialect.name), list(rows))
+
+
+@cache
+def _upsert_of(table: sql.Table, dialect: str) -> sql.Insert:
+    """The statement, which takes longer to make than to carry out."""
+    if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     keys = [column.name for column in table.primary_key.columns]
     statement = insert(table)
     others = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), list(rows))
+    return statement.on_conflict_do_update(index_elements=keys, set_=others)
 
 
 def delete(connection: Connection, table: sql.Table, keys: Sequence[Mapping[str, Any]]) -> None:
@@ -114,18 +144,6 @@ def delete(connection: Connection, table: sql.Table, keys: Sequence[Mapping[str,
     columns = list(table.primary_key.columns)
     statement = table.delete().where(*(column == sql.bindparam(f"key_{column.name}") for column in columns))
     connection.execute(statement, [{f"key_{column.name}": key[column.name] for column in columns} for key in keys])
-
-
-def _sqlite(url: URL) -> Engine:
-    if url.database and url.database != ":memory:":
-        try:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LedgerUnavailable(shown(url), str(error)) from error
-    engine = sql.create_engine(url, connect_args={"timeout": PATIENCE_SECONDS})
-    sql.event.listen(engine, "connect", _set_up_sqlite)
-    sql.event.listen(engine, "begin", _begin_sqlite)
-    return engine
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
