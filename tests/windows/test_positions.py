@@ -237,7 +237,7 @@ def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: 
     ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_mappings().values()
     topic = f"airmirror-mappings.{flow.flow.source.alias}.internal"
     topic_id, offsets = ledger.state().scanned[topic]
-    lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, ranges=())
+    lost = replace(last, source_start=120, source_end=200, window="lost", copied=0, ranges=())
     entry = Entry(0, offsets[0], 0, lost.encode_key(), lost.encode_value(), epoch=1_000)
     ledger.load_mappings(topic, topic_id, [entry], {0: offsets[0] + 1})
     assert ledger.state().positions == {(flow.topic, 0): 200}
