@@ -1,8 +1,8 @@
 """One socket to one broker: whole responses into one buffer, requests sent as lists of buffers, nothing copied between.
 
 What happens once (API versions, SASL) and every request outside the hot path is encoded by kafka-python's protocol
-classes. Requests on one connection are answered in order, so there is one connection a purpose (fetch, produce, read
-back), and a reply that was not read yet belongs to the oldest request.
+classes. Requests on one connection are answered in order: a reply that was not read yet belongs to the oldest request. So
+whoever sends ahead of answers (fetch, produce, read back) has a connection of its own.
 
 Over TLS the same buffers are decrypted into and encrypted from; only small parts of a request are joined first. A session
 that ends (KIP-368) is renewed before the next request is sent, whatever is under way: answers that come before are kept.
