@@ -17,6 +17,7 @@ from support import ROOT
 from support.databases import new_database
 from support.hostile import numbered
 from support.redis import running_redis
+from support.schedules import daily
 from support.topics import assert_mirrored, create_topic, produce
 
 FLOWS = ("first", "second", "submitted")
@@ -59,7 +60,7 @@ def airflow(
         ]
     lines += [
         "submitted->west.spark.conn.id = spark_submit",
-        "window.schedule = 1 day",
+        f"window.schedule = {daily()}",
         "replication.factor = 1",
         "offset.storage.replication.factor = 1",
         "offset.storage.partitions = 3",

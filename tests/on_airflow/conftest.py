@@ -26,6 +26,7 @@ from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from airmirror_local.stack import airflow_environment
 from support import ROOT
 from support.databases import new_database
+from support.schedules import daily
 from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
@@ -77,8 +78,8 @@ offset.storage.partitions = 3
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 offset-syncs.topic.location = target
-# One run when the DAG is switched on, no other for a day but those that are triggered.
-window.schedule = 1 day
+# One run when the DAG is switched on, no other for half a day but those that are triggered.
+window.schedule = {daily()}
 window.commit.bytes = 300000
 scheduled->west.window.schedule = 5 s
 continuous->west.window.schedule = @continuous

@@ -24,6 +24,7 @@ from airmirror_local.stack import DAGS
 from support.apart import Users, users
 from support.databases import new_database
 from support.redis import running_redis
+from support.schedules import daily
 from support.topics import Record, assert_mirrored, create_topic, produce
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -42,7 +43,7 @@ apart.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 apart->west.enabled = true
 apart->west.topics = {topic}
-window.schedule = 1 day
+window.schedule = {schedule}
 audit.schedule =
 replication.factor = 1
 offset.storage.replication.factor = 1
@@ -88,7 +89,7 @@ def airflow(
     dags = directory / "dags"
     (dags / "include" / "expectations").mkdir(parents=True)
     (dags / "airmirror_dags.py").write_text(DAGS)
-    text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, topic=topic)
+    text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, topic=topic, schedule=daily())
     (dags / "include" / "mirror.properties").write_text(text)
     (dags / "include" / "expectations" / "apart.yaml").write_text(SUITE)
     # The server listens on a socket in a directory of its own user, through which others pass until the test ends.
