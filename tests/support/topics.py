@@ -39,7 +39,7 @@ SECONDS = 120.0
 # fetches, which then waits for seconds at times.
 AT_ONCE: dict[str, str | int | bool] = {"enable.sparse.connections": False, "log_level": 0}
 SETTLE_SECONDS = 60.0
-OFFSET_SECONDS = 10.0  # after which a client that asks a node that is not there any more is replaced
+ANSWER_SECONDS = 10.0  # after which a client that asks a node that is not there any more is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,12 @@ def await_nodes(cluster: Cluster, count: int) -> None:
     """Wait until the cluster names so many nodes: one that was killed is named for its session's time."""
     for attempt in _patiently(AssertionError, KafkaException):
         with attempt:
-            assert len(admin(cluster).list_topics(timeout=SECONDS).brokers) == count
+            try:
+                nodes = admin(cluster).list_topics(timeout=ANSWER_SECONDS).brokers
+            except KafkaException:
+                forget_clients()
+                raise
+            assert len(nodes) == count
 
 
 def await_in_sync(cluster: Cluster, topic: str, counts: Mapping[int, int]) -> None:
@@ -402,7 +407,7 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     for attempt in _patiently(AssertionError, KafkaException):  # a node that has just started again may be fenced
         with attempt:
             try:
-                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=OFFSET_SECONDS)
+                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
                 found = {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
                 assert all(offset >= 0 for offset in found.values()), f"{topic}: {found}"
                 return found
