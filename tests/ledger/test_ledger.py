@@ -9,11 +9,13 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from airmirror.flows.prepare import Opened, read_again
 from airmirror.ledger import FlowLedger, Ledger, LedgerUnavailable
@@ -247,14 +249,22 @@ def _opened(url: str, barrier: threading.Barrier) -> str:
         engine.dispose()
 
 
-def test_a_ledger_that_is_opened_again_compiles_nothing_again(ledger_url: str) -> None:
+def test_a_ledger_that_is_opened_again_compiles_nothing_again(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks little, often, would compile more than it asks."""
+    for _ in range(2):  # the first one makes the schema, of which the second one asks the version
+        with closing(Ledger(ledger_url)) as opened:
+            opened.flow("a->b").state()
+    engine, compile_ = opened.engine, SQLCompiler.__init__
+    compiled = list[object]()
+
+    def noted(compiler: SQLCompiler, *args: Any, **kwargs: Any) -> None:
+        compiled.append(args)
+        compile_(compiler, *args, **kwargs)
+
+    monkeypatch.setattr(SQLCompiler, "__init__", noted)
     with closing(Ledger(ledger_url)) as opened:
         opened.flow("a->b").state()
-        compiled = opened.engine.dialect
-    with closing(Ledger(ledger_url)) as opened:
-        assert opened.engine.dialect is compiled, "statements are kept by dialect"
-        opened.flow("a->b").state()
+    assert opened.engine is engine and not compiled
 
 
 def test_a_process_that_was_forked_uses_none_of_its_parents_connections(

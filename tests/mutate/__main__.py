@@ -45,7 +45,7 @@ def main() -> None:
     mutations = [each for each in load() if chosen.only in each.name or chosen.only in each.file]
     mutations = [each for each in mutations if each.quick or not chosen.quick]
     if not mutations:  # pytest would run all tests of a list of none
-        parser.error(f"no mutation{' of quick ones' if chosen.quick else ''} has {chosen.only!r} in its name or file")
+        parser.error(f"no {'quick ' if chosen.quick else ''}mutation has {chosen.only!r} in its name or file")
     if chosen.list:
         sys.exit(1 if sum(not _applies(mutation) for mutation in mutations) else 0)
     LOCAL.mkdir(exist_ok=True)

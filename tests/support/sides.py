@@ -11,8 +11,8 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from support.topics import delete_all_topics
 
-# A node that is resumed must not be taken for gone, whose session has ended meanwhile: nothing is created there then. That it
-# is there it says so seldom as Kafka does, which is a quarter of what it does when it has nothing to do.
+# A node that is resumed must not be taken for gone, whose session has ended meanwhile: nothing is created there then. Its
+# heartbeats are as rare as Kafka's own: those of IMPATIENT are a quarter of the work of a node that has nothing to do.
 PAUSED = {"broker.session.timeout.ms": "3600000", "broker.heartbeat.interval.ms": "2000"}
 # How soon producers are forgotten, in tests of that: a task a partition, half of what nodes with many do that have nothing to do.
 FORGETTING = {"producer.id.expiration.check.interval.ms": "3000"}

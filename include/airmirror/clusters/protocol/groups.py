@@ -116,7 +116,7 @@ def list_every_group(routes: Routes) -> list[ListedGroup]:
 
 
 def _listed(routes: Routes, node: int) -> list[ListedGroup]:
-    connection = _connection(routes, node)
+    connection = routes.connection(node)
     version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
     answer = _asked(routes, node, connection, [ListGroupsRequest(states_filter=[], types_filter=[])], version)[0]
     if answer.error_code:
@@ -140,7 +140,7 @@ def committed_offsets(
     found: dict[str, dict[TopicPartition, Committed]] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = _connection(routes, node)
+        connection = routes.connection(node)
         version = min(connection.version(OFFSET_FETCH, 6, 9, "OffsetFetch"), 9)
         fetches = _fetches(names, version, is_stable=held is not None and version >= 7)
         answers = _asked(routes, node, connection, fetches, version)
@@ -201,7 +201,7 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
     done: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = _connection(routes, node)
+        connection = routes.connection(node)
         version = connection.version(OFFSET_COMMIT, 6, 9, "OffsetCommit")
         answers = _asked(routes, node, connection, [_commit(name, offsets[name]) for name in names], version)
         for name, answer in zip(names, answers, strict=True):
@@ -228,7 +228,7 @@ def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
     may: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = _connection(routes, node)
+        connection = routes.connection(node)
         # Later ones know nothing of a group to come.
         version = connection.version(DESCRIBE_GROUPS, 3, 5, "DescribeGroups")
         asked = [DescribeGroupsRequest(groups=[name], include_authorized_operations=True) for name in names]
@@ -254,7 +254,7 @@ def delete_offsets(
     done: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = _connection(routes, node)
+        connection = routes.connection(node)
         version = connection.version(OFFSET_DELETE, 0, 0, "OffsetDelete")
         answers = _asked(routes, node, connection, [_delete(name, partitions[name]) for name in names], version)
         for name, answer in zip(names, answers, strict=True):
@@ -327,10 +327,6 @@ def _at_coordinators(
                 by_node.setdefault(node, []).append(name)
             for node, names in by_node.items():
                 ask(node, names)
-
-
-def _connection(routes: Routes, node: int) -> Connection:
-    return routes.connection(node)
 
 
 def _asked(routes: Routes, node: int, connection: Connection, requests: Sequence[Any], version: int) -> list[Any]:

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.errors import (
     RecordsWithheld,
     error_name,
 )
-from airmirror.clusters.protocol.routes import ASKING, TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.partitions import TopicPartition
 from airmirror.wire.aborted import AbortedFilter
@@ -218,7 +218,6 @@ def read_batches(
     read_committed: bool,
     patience: float = 60.0,
     max_bytes: int = 4 << 20,
-    purpose: str = ASKING,
 ) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
     """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
 
@@ -241,10 +240,9 @@ def read_batches(
                         position=position,
                         read_committed=read_committed,
                         max_bytes=max_bytes,
-                        purpose=purpose,
                     )
                 except (PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-                    routes.drop_all(purpose)
+                    routes.drop_all()
                     routes.refresh([partition.topic])
                     raise
                 if fetched.error == OFFSET_OUT_OF_RANGE and position < fetched.log_start_offset:
@@ -280,10 +278,10 @@ def read_batches(
 
 
 def _fetch_one(
-    routes: Routes, partition: TopicPartition, position: int, read_committed: bool, max_bytes: int, purpose: str
+    routes: Routes, partition: TopicPartition, position: int, read_committed: bool, max_bytes: int
 ) -> tuple[memoryview, Fetched]:
     leader = routes.leader(partition)
-    connection = routes.connection(leader.node, purpose)
+    connection = routes.connection(leader.node)
     where = FetchPosition(position, leader.epoch, -1, max_bytes)
     while True:
         version = send_fetch(

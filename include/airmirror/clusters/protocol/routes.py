@@ -297,11 +297,11 @@ class Routes:
         if connection is not None:
             connection.close()
 
-    def drop_all(self, purpose: str = ASKING) -> None:
-        """Close every broker's connection of one purpose."""
-        for node, name in list(self._connections):
-            if name == purpose:
-                self.drop(node, name)
+    def drop_all(self) -> None:
+        """Close every broker's connection for asking."""
+        for node, purpose in list(self._connections):
+            if purpose == ASKING:
+                self.drop(node)
 
     def coordinator(self, transactional_id: str) -> int:
         """The broker that coordinates a transactional id. Raises CoordinatorNotAvailable."""

@@ -162,9 +162,7 @@ def next_record(routes: Routes, key: TopicPartition, start: int, end: int, *, is
     """The first record that a consumer reads from ``start`` on and before ``end``; None: there is none."""
     if start >= end:
         return None
-    for buffer, batches in read_batches(
-        routes, key, start, end, read_committed=is_committed, max_bytes=FETCH_BYTES, purpose="next"
-    ):
+    for buffer, batches in read_batches(routes, key, start, end, read_committed=is_committed, max_bytes=FETCH_BYTES):
         inside = [batch for batch, aborted in batches if batch.count and not aborted and not batch.is_control]
         for records in decoded(routes=routes, partition=key, buffer=buffer, batches=inside, start=start, end=end):
             if len(records):
