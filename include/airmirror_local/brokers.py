@@ -52,6 +52,8 @@ IMPATIENT = {
     "log.retention.check.interval.ms": "1000",
     "log.initial.task.delay.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
+    # A group without members and offsets, which a test has just made, is forgotten at the next look, ten minutes after the first.
+    "offsets.retention.check.interval.ms": "86400000",
     # As few threads as one client needs: each wakes up several times a second for nothing.
     "num.network.threads": "1",  # a listener
     "num.io.threads": "2",
