@@ -32,7 +32,8 @@ RUN PYTHONPATH=include python -m airmirror_local.console \
 
 FROM base AS spark
 # Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with. Left out: packages' own
-# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), libraries of other systems.
+# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), what only
+# machine learning computes with, libraries of other systems.
 COPY requirements-executor.txt ./
 RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \
@@ -41,6 +42,7 @@ RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     && rm -r pyarrow/*_flight* pyarrow/*_s3* pyarrow/include \
     && cd pyspark/jars \
     && rm *-osx-* *-windows-* datanucleus-* derby* hive-[!s]* hive-se* hive-shims* spark-hive* \
+        breeze* spire* cats-kernel* lapack-* arpack* \
     && zip -qd rocksdbjni-*.jar '*.dll' '*.jnilib' '*-linux32*' '*-musl.so' '*-ppc64le.so' '*-riscv64.so' '*-s390x.so' \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
 # Spark starts its pods with it on Kubernetes; everything else it runs under tini. Airflow's chart calls it by this name.
