@@ -156,7 +156,7 @@ def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT)
         journal.catch_up()
         _check_frozen(opened, order)
         done = move_groups(MappingWriter.of(granted), rows)
-        if wrong := displaced(granted.journal, done):
+        if wrong := displaced(granted.journal, rows, done):
             raise GroupsDisplaced(opened.flow.name, tuple(wrong))
         if order.way == "planned":
             check_still(opened.flow, rows, positions(opened, order))
