@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -129,6 +130,11 @@ class HeldLease:
 
     mirror: Mirror
     check: Callable[[], None]
+
+
+def new_window(purpose: str) -> str:
+    """Return a name for a lease, which no other window has."""
+    return f"{purpose}-{uuid.uuid4().hex[:12]}"
 
 
 @contextmanager

@@ -7,7 +7,6 @@ the source, record by record (invariants C and F).
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.tell import Tell, silent
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
-from airmirror.windows.fence import fence_around, leased
+from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.handover import Found, look_at_copies
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
@@ -75,7 +74,7 @@ def copies_now(opened: Opened) -> TakeoverCopies:
 def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[Continued]:
     """Wait until MirrorMaker 2 is stopped, then take over. Raises MirrorMakerRuns, and what ``take_over_copies`` does."""
     await_stopped(opened, order.wait, tell=progress.phase)
-    rows = take_over_copies(opened, order.by, f"takeover-{uuid.uuid4().hex[:12]}", progress.phase)
+    rows = take_over_copies(opened, order.by, new_window("takeover"), progress.phase)
     for row in rows:
         twice = f", {row.again:,} of its copies are there twice" if row.again else ""
         if row.error is None:
