@@ -154,7 +154,7 @@ def _together(to: Comparing, work: Work) -> Findings:
 
 def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds]:
     """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
-    keys = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
+    keys = routes.keys([topic])
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
     wanted = offsets_with_patience(routes, keys, LATEST)
     ends = _stable(routes, wanted) if asked.is_committed else wanted

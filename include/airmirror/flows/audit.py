@@ -123,7 +123,7 @@ def ranges_of(
     flow = opened.flow
     with Routes(flow.source, f"airmirror|{flow.name}|audit") as source:
         source.refresh(topics)
-        everything = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
+        everything = source.keys(topics)
         partitions = source.with_leader(everything, LEADER_SECONDS)
         read_committed = flow.isolation_level == "read_committed"
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=read_committed)

@@ -42,7 +42,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
         known = [TopicPartition(*key) for key in state.known if key[0] in topics]
         return [_facts_of_gone(key, topics[key.topic], state.positions[key]) for key in known]
     source.refresh(topics)
-    keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
+    keys = source.keys(topics)
     missing = target.refresh_existing(topics.values())
     remote = {key: TopicPartition(topics[key.topic], key.partition) for key in keys if topics[key.topic] not in missing}
     epochs = look_at_epochs(mirror, dict.fromkeys(keys, 0), {key: (each, 0) for key, each in remote.items()})

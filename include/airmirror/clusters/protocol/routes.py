@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -232,6 +232,15 @@ class Routes:
     def partitions(self, topic: str) -> int:
         """Return the topic's number of partitions, as of the last refresh."""
         return self._partitions.get(topic, 0)
+
+    def keys(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """All partitions of ``topics``, as of the last refresh."""
+        return [TopicPartition(topic, number) for topic in topics for number in range(self.partitions(topic))]
+
+    def keys_now(self, topics: Collection[str]) -> list[TopicPartition]:
+        """All partitions of those of ``topics`` that are there now, by name."""
+        self.refresh_existing(topics)
+        return self.keys(sorted(topics))
 
     def has(self, partition: TopicPartition) -> bool:
         """Return whether the partition exists, as of the last refresh of its topic."""

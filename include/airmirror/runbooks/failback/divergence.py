@@ -149,7 +149,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
     alone = written(log.records(), _returned(mirror, facts))
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
     remote = facts.remote
-    has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
+    has_remote = facts.target_topic_id != resetting.NO_TOPIC and mirror.target.has(remote)
     since = _since(mirror.target, remote, begun) if has_remote else Written()
     rescued = sum(each.records for each in its)
     is_new = facts.last is None and facts.recorded < 0 and not (rescued or since.records)
@@ -210,14 +210,10 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
 
 def _since(target: Routes, remote: TopicPartition, start: int) -> Written:
     """Return what others have written to a partition of the target from an offset on."""
-    if target.refresh_existing([remote.topic]) or not _has(target, remote):
+    if target.refresh_existing([remote.topic]) or not target.has(remote):
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     return written(Log(target, remote, start, end).records())
-
-
-def _has(target: Routes, remote: TopicPartition) -> bool:
-    return remote.partition < target.partitions(remote.topic)
 
 
 def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:
