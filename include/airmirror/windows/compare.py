@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -86,12 +86,8 @@ def look_at_logs(mirror: Mirror, records: Collection[MappingRecord]) -> Logs:
     remote_topics = {record.topic: record.remote_topic for record in records}
     mirror.source.refresh(remote_topics)
     mirror.target.refresh(remote_topics.values())
-    here = compacted_topics(mirror, remote_topics)
-    there = topic_configs(mirror.target, remote_topics.values(), ["cleanup.policy"])
-    compacted = {
-        topic: here[topic] or "compact" in there.get(remote, {}).get("cleanup.policy", "")
-        for topic, remote in remote_topics.items()
-    }
+    here, there = compacted_topics(mirror, remote_topics), compacted_now(mirror.target, remote_topics.values())
+    compacted = {topic: here[topic] or remote in there for topic, remote in remote_topics.items()}
     logs = Logs(mirror.flow, mirror.source, mirror.target, {}, compacted)
     _look_at_starts(logs, records)
     return logs

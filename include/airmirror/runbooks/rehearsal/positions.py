@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from airmirror.clusters.protocol.groups import not_committable
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import CLEANUP_POLICY, topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
 from airmirror.partitions import GroupPartition, TopicPartition
@@ -107,11 +107,8 @@ class _Reading:
         ends |= {key: (verified[key].offset + 1, verified[key].target_end) for key in found if key in verified}
         ends |= {key: (here[key], there[found[key]]) for key in brought}
         on_source = compacted_topics(mirror, {key.topic for key in found})
-        configs = topic_configs(mirror.target, {key.topic for key in found.values()}, [CLEANUP_POLICY])
-        compacted = {
-            key.topic: on_source[key.topic] or "compact" in configs.get(remote.topic, {}).get(CLEANUP_POLICY, "")
-            for key, remote in found.items()
-        }
+        on_target = compacted_now(mirror.target, {key.topic for key in found.values()})
+        compacted = {key.topic: on_source[key.topic] or remote.topic in on_target for key, remote in found.items()}
         return cls(mirror, ours, starts, ends, compacted)
 
     def difference(self, point: GroupPoint, translation: int) -> str:
