@@ -194,8 +194,7 @@ def _compare(
 def read_pairs(logs: Logs, part: MappingRecord, after: int | None = None) -> Iterator[RecordPair]:
     """Both logs of a mapping record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
-    committed = flow.isolation_level == "read_committed"
-    here = Cursor(logs.source, part.key, part.source_start, part.source_end, committed)
+    here = Cursor(logs.source, part.key, part.source_start, part.source_end, flow.reads_committed)
     begin = part.target_start if after is None else min(after, part.target_start)
     there = Cursor(logs.target, part.remote, begin, part.target_end, True)
     keeps_times = not times_replaced(flow).matches(part.topic)

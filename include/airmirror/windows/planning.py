@@ -44,7 +44,7 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
     earliest = offsets_with_patience(source, partitions, EARLIEST)
     watermarks = offsets_with_patience(source, partitions, LATEST)
     ends = watermarks
-    if flow.isolation_level == "read_committed":
+    if flow.reads_committed:
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: LogExtent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     planned = plan(
@@ -57,7 +57,7 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
         purged={topic for topic in remote_topics if may_be_purged(flow, topic)},
     )
     planned = with_targets(with_epochs(planned, source), flow.source.alias, mirror.target)
-    if flow.isolation_level == "read_committed":
+    if flow.reads_committed:
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
     planned += [left_out(key, remote_topics[key.topic], state, leaderless(flow.source.alias, key)) for key in unled]

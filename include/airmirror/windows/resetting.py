@@ -95,8 +95,7 @@ def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     further = facts.recorded > facts.position or (facts.last is None and facts.recorded >= 0)
     if not further or facts.source_recreated or facts.target_recreated or facts.source_cut is not None:
         return None
-    read_committed = mirror.flow.isolation_level == "read_committed"
-    end = offsets_with_patience(mirror.source, [facts.key], LATEST, read_committed=read_committed)
+    end = offsets_with_patience(mirror.source, [facts.key], LATEST, read_committed=mirror.flow.reads_committed)
     compacted = compacted_topics(mirror, [facts.topic])[facts.topic]
     found: TakenOver | AirmirrorError | None = None
     for start in sorted({max(facts.earliest, facts.position), max(facts.earliest, facts.recorded)}):

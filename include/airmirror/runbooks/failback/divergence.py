@@ -88,7 +88,7 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
     state, rescues = mirror.index.state(), mirror.index.of_kind(Rescue)
     missing = mirror.source.refresh_existing(topics)
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
-    committed = mirror.flow.isolation_level == "read_committed"
+    committed = mirror.flow.reads_committed
     readable = offsets_with_patience(mirror.source, [each.key for each in facts], LATEST, read_committed=committed)
     unverified = _unverified(mirror)
     found = [_of(mirror, each, readable[each.key], rescues, unverified.get(each.key, 0)) for each in facts]
@@ -145,7 +145,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         begin = account.last.source_end if account.last else facts.earliest
     its = list(rescues_of(rescues, *key, topic_id))
     start = max(begin, facts.earliest, *(each.source_end for each in its))
-    log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
+    log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.reads_committed)
     alone = written(log.records(), _returned(mirror, facts))
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
     remote = facts.remote

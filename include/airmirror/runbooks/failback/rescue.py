@@ -168,7 +168,7 @@ def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, grant
     begin = row.start
     limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
     most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)
-    log = Log(source, key, begin, row.end, is_committed=flow.isolation_level == "read_committed")
+    log = Log(source, key, begin, row.end, is_committed=flow.reads_committed)
     # Others lie between where a failback was undone.
     never = Offsets.of([(first, last + 1) for first, last in row.never.runs])
     for records in log.records():

@@ -116,11 +116,10 @@ class _Reading:
         flow = self.mirror.flow
         key, remote = point.key, point.remote
         end, target_end = self.ends[key]
-        is_committed = flow.isolation_level == "read_committed"
         start, (log_start, target_log_start) = point.position - point.again, self.starts[key]
         if start < log_start:
             return ""  # the source has deleted it: on the target the group reads what there is still to be read
-        here = self._next("source", key, start, end, is_committed=is_committed)
+        here = self._next("source", key, start, end, is_committed=flow.reads_committed)
         there = self._next("target", remote, max(translation, target_log_start), target_end, is_committed=True)
         if here is None and (flow.is_aggregate or point.topic not in self.ours):
             return ""  # what others have written there since is no record of this source

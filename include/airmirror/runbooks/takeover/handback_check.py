@@ -156,7 +156,7 @@ def first_records(mirror: Mirror, last: MappingRecord, *, compacted: bool) -> Fi
         reason = f"the source has deleted offsets {last.source_end} to {earliest - 1} since"
         return replace(nothing, verdict=HandbackVerdict.UNKNOWN, records=len(theirs), reason=reason)
     if not theirs:
-        committed = mirror.flow.isolation_level == "read_committed"
+        committed = mirror.flow.reads_committed
         is_idle = not _ours(mirror, key, last.source_end, read_committed=committed, most=1, times=times)
         return replace(nothing, verdict=HandbackVerdict.NOTHING_NEW if is_idle else HandbackVerdict.NOTHING_YET)
     first, differences = _compared(mirror, last, theirs, earliest, times)

@@ -88,7 +88,7 @@ class _Logs:
         return cls(mirror, key, remote, *ends)
 
     def source(self, start: int, end: int) -> LogRange:
-        return self._read(self.mirror.flow.isolation_level == "read_committed", start, end, is_source=True)
+        return self._read(self.mirror.flow.reads_committed, start, end, is_source=True)
 
     def target(self, start: int, end: int) -> list[Record]:
         return self._read(True, start, end, is_source=False).committed
