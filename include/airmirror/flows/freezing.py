@@ -114,8 +114,8 @@ def freeze(
     """Freeze a flow (no ``topics``), or some of its source's topics; what was frozen, nothing where it was before.
 
     Whatever window is at work ends as fenced; in any case no window writes for the flow when this returns. Only the target is
-    asked. ``purpose``: names the lease; ``last``: asked when no window writes any more, what it raises keeps the flow as it is;
-    ``empty_too``: topics of which the flow has replicated nothing yet too, else they are taken for a mistake. Raises
+    asked. ``purpose``: names the lease; ``last``: asked when no window writes any more, what it raises keeps the flow as it
+    is; ``empty_too``: topics of which the flow has replicated nothing yet too, else they are taken for a mistake. Raises
     DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
     """
     check_decision(opened.flow.name, reason, by)

@@ -212,8 +212,8 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
 
 
 def displaced(journal: Journal, rows: Sequence[GroupPosition], done: Sequence[GroupOffset]) -> list[str]:
-    """Return the groups of ``rows`` that were moved (``done``), in words, that do not stand where they were moved to, with the
-    metadata of their positions: others move them too, or the target has not kept it."""
+    """Return the groups of ``rows`` that were moved (``done``), in words, that do not stand where they were moved to, with
+    the metadata of their positions: others move them too, or the target has not kept it."""
     at = committed_offsets(journal.target, {each.group for each in done if not each.reason})
     found = []
     for row, each in zip(rows, done, strict=True):
