@@ -10,7 +10,7 @@ import pytest
 
 from airmirror.config import ConfigurationError, Settings, parse
 from airmirror.config.keys import KEYS, KeyType
-from airmirror.config.settings import key_of
+from airmirror.config.settings import KEY_OF
 from airmirror.config.values import as_list
 
 CLUSTERS = (
@@ -27,7 +27,7 @@ def settings(*lines: str, overrides: dict[str, str] | None = None) -> Settings:
 def test_every_field_has_the_type_of_its_key() -> None:
     hints = get_type_hints(Settings)
     for field in fields(Settings):
-        key = key_of(field.name)
+        key = KEY_OF[field.name]
         expected = TYPES.get(key.type, str)
         optional = key.default is None and key.type is not KeyType.LIST
         assert hints[field.name] == (expected | None if optional else expected), key.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment, deployment
 from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks import decide as decide_work
-from airmirror.on_airflow.tasks.decide import Answer, NoPartitionsNamed, ask, carry_out
+from airmirror.on_airflow.tasks.approvals import Approval
+from airmirror.on_airflow.tasks.decide import NoPartitionsNamed, ask, carry_out
 from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.mappings import GATE, Action, Hold
@@ -68,8 +70,8 @@ def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, in
         deployment=place,
         flow=flow.flow.name,
         window="decide",
-        asked=asked,
-        answer=Answer(option, "a test", "ada", f"{option}"),
+        answer=Approval(option, "a test", "ada", datetime.now(UTC), asked),
+        name=option,
         selection=Selection(),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, cast
@@ -45,11 +45,8 @@ class Log:
         self._stable: Iterator[int | None] = chain(stable, repeat(None))
         self._end = 0
 
-    def refresh_existing(self, topics: Collection[str]) -> Mapping[str, int]:
-        return {}
-
-    def partitions(self, topic: str) -> int:
-        return 1
+    def keys_now(self, topics: Collection[str]) -> list[TopicPartition]:
+        return [KEY]
 
     def offsets(self, *, read_committed: bool) -> dict[TopicPartition, int]:
         if not read_committed:

@@ -13,7 +13,8 @@ from airmirror.clusters.protocol.workers import Worker
 from airmirror.errors import AirmirrorError
 from airmirror.flows.verification import compare_all
 from airmirror.naming import mapping_topic, progress_topic
-from airmirror.runbooks.takeover.copies import Continued, copies_now, take_over_copies
+from airmirror.runbooks.takeover.copies import Continued, take_over_copies
+from airmirror.runbooks.takeover.plan import takeover_plan
 from airmirror.topics.sync import apply, look
 from airmirror.windows import mirrormaker
 from airmirror.windows.errors import ProgressDiffers
@@ -73,7 +74,7 @@ def test_there_and_back_again(east: Broker, west: Broker, tmp_path: Path, progre
     [row] = flow.run().rows
     assert type(row.error).__name__ == ("ForeignRecords" if progress is None else "ProgressDiffers")
     assert "airmirror takeover run" in str(row.error)
-    [seen] = copies_now(flow.opened).rows
+    [seen] = takeover_plan(flow.opened).partitions
     assert seen == taken(flow) and (seen.copied, seen.again, seen.start, seen.error) == (50, 40, 150, None)
     result = flow.run()
     assert result.is_verified and result.copied == 50

@@ -44,7 +44,7 @@ PLACES: tuple[tuple[tuple[Doing, ...], Doing, object, str], ...] = (
     ((), "check_groups", consumers, "positions_of"),
     ((), "cut_over_consumers", MappingWriter, "write"),
     (("undo",), "cut_over_consumers", group_moving, "commit_offsets"),
-    (("undo",), "cut_over_consumers", consumers, "_not_there"),
+    (("undo",), "cut_over_consumers", consumers, "displaced"),
     ((), "undo", undo, "commit_offsets"),
     (("cut_over_consumers",), "undo", MappingWriter, "write"),
     (("cut_over_consumers",), "cut_over_producers", draining, "run_window"),

@@ -137,17 +137,17 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
     held, done = [["orders", 0, 49]], list[Any]()
     monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", "body", list(held)))
-    monkeypatch.setattr(decide, "carry_out", lambda *_, asked, answer, **__: done.append((asked, answer)))
+    monkeypatch.setattr(decide, "carry_out", lambda *given, name, **_: done.append((given[-1], name)))
     context = run_of({}, dag_id="decide.a.b", ask=[["payments", 0, 10**12]])
     asked(every["ask"], context)
     held.append(["payments", 0, 7])
     asked(every["ask"], context)
     every["ask"].execute_complete(context, answer("Let it pass", "ann", "see OPS-7"))
     every["carry_out"].execute(context)
-    ((about, given),) = done
-    assert about == [["orders", 0, 49]], "what was shown"
+    ((given, name),) = done
+    assert given.shown == [["orders", 0, 49]]
     assert (given.option, given.reason, given.by) == ("Let it pass", "see OPS-7", "ann")
-    assert given.name.startswith(f"{context['run_id']} of 20")
+    assert name.startswith(f"{context['run_id']} of 20")
 
 
 def test_each_move_group_and_each_question_is_approved_by_itself(

@@ -48,8 +48,8 @@ def test_settings_are_read_anew_and_connections_kept_in_between(monkeypatch: pyt
             if self.password == "taken away":
                 raise AirmirrorError()
 
-        def partitions(self, topic: str) -> int:
-            return 2
+        def keys(self, topics: list[str]) -> list[Any]:
+            return [(topic, number) for topic in topics for number in range(2)]
 
         def with_leader(self, partitions: list[Any], seconds: float) -> list[Any]:
             return partitions

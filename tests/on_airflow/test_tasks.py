@@ -35,8 +35,8 @@ from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import ACCEPT_LOSS, KEEP, MOST_ASKED
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
+from airmirror.on_airflow.tasks.approvals import Approval
 from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
-from airmirror.on_airflow.tasks.decide import Answer
 from airmirror.on_airflow.tasks.driver import CONFIG, SECRETS
 from airmirror.on_airflow.tasks.submit import Submission, SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
@@ -173,8 +173,8 @@ def test_what_was_decided_is_carried_out_and_judged(
     judged: list[dict[str, Any]] = []
     monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
     monkeypatch.setattr(decide_work, "verify", lambda **given: judged.append(given))
-    answer = Answer(ACCEPT_LOSS, "see OPS-9", "ada", "an incident")
-    decide_work.carry_out(deployment(), held.flow.name, "w9", [[held.topic, 0, 59]], answer, Selection())
+    answer = Approval(ACCEPT_LOSS, "see OPS-9", "ada", timezone.utcnow(), [[held.topic, 0, 59]])
+    decide_work.carry_out(deployment(), held.flow.name, "w9", answer, name="an incident", selection=Selection())
     (reset,) = held.opened.ledger.resets()
     assert (reset.lost_first, reset.lost_end, reset.by, reset.reason) == (30, 32, "ada", "see OPS-9")
     (decision,) = held.opened.ledger.decisions()

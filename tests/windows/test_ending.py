@@ -365,7 +365,7 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
     planned = [Planned(*key, "a.orders", 0, 0, 0, 1.0) for key in (KEY, OTHER)]
     meanwhile = FollowLoop(granted, Follow(None), planned, lambda key: takes_part or key == KEY)
     meanwhile._end(granted, State(), Ends({KEY: 0, OTHER: 7}, 0))
-    assert granted.end.called == takes_part
+    assert granted.renewal.end.called == takes_part
 
 
 def test_whatever_fails_meanwhile_others_get_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:

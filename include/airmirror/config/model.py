@@ -109,6 +109,11 @@ class Flow:
         return f"{self.target.alias}->{self.source.alias}"
 
     @property
+    def reads_committed(self) -> bool:
+        """Return whether no aborted record of the source is replicated: isolation.level=read_committed."""
+        return self.isolation_level == "read_committed"
+
+    @property
     def is_aggregate(self) -> bool:
         """Return whether other flows may write the same remote topics: declared with ``aggregate``."""
         return self.settings.aggregate

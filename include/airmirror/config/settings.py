@@ -90,15 +90,10 @@ class Settings:
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Settings:
         """From the values of keys; those that have none have the table's default. Raises ValueError."""
-        return cls(**{each.name: typed(key_of(each.name), values) for each in fields(cls)})
+        return cls(**{each.name: typed(KEY_OF[each.name], values) for each in fields(cls)})
 
 
-_KEYS = {name.replace(".", "_").replace("-", "_"): key for name, key in KEYS.items()}
-
-
-def key_of(name: str) -> Key:
-    """The key of a field."""
-    return _KEYS[name]
+KEY_OF = {name.replace(".", "_").replace("-", "_"): key for name, key in KEYS.items()}
 
 
 def typed(key: Key, values: Mapping[str, str]) -> Any:

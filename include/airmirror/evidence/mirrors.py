@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
-from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.config import Cluster
 from airmirror.config.values import names_topic
 from airmirror.evidence.asking import BadRename, ComparisonRequest, EmptyTimeRange, NothingToCompare
@@ -154,14 +154,13 @@ def _together(to: Comparing, work: Work) -> Findings:
 
 def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds]:
     """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
-    keys = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
+    keys = routes.keys([topic])
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
     wanted = offsets_with_patience(routes, keys, LATEST)
     ends = _stable(routes, wanted) if asked.is_committed else wanted
     starts = log_starts if asked.first_ms is None else offsets_with_patience(routes, keys, asked.first_ms)
     until = wanted if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
-    configs = topic_configs(routes, [topic], ["cleanup.policy"])
-    compacted = "compact" in configs.get(topic, {}).get("cleanup.policy", "")
+    is_compacted = topic in compacted_now(routes, [topic])
     found = []
     for key in keys:
         asked_end = until[key] if until[key] >= 0 else wanted[key]
@@ -175,7 +174,7 @@ def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds
                 since=start,
                 until=end,
                 log_start=log_starts[key] if asked.first_ms is None else 0,
-                is_compacted=compacted,
+                is_compacted=is_compacted,
                 withheld=max(0, asked_end - end),
             )
         )

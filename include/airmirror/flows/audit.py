@@ -123,10 +123,9 @@ def ranges_of(
     flow = opened.flow
     with Routes(flow.source, f"airmirror|{flow.name}|audit") as source:
         source.refresh(topics)
-        everything = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
+        everything = source.keys(topics)
         partitions = source.with_leader(everything, LEADER_SECONDS)
-        read_committed = flow.isolation_level == "read_committed"
-        ends = offsets_with_patience(source, partitions, LATEST, read_committed=read_committed)
+        ends = offsets_with_patience(source, partitions, LATEST, read_committed=flow.reads_committed)
         first = offsets_with_patience(source, partitions, begin_ms)
         last = offsets_with_patience(source, partitions, end_ms)
 
@@ -218,7 +217,7 @@ def _count(buckets: dict[int, Bucket], committed_ms: int, one: Records, other: R
 
 def _count_source(buckets: dict[int, Bucket], logs: Logs, key: TopicPartition, offsets: tuple[int, int]) -> None:
     """Records of the source that were not replicated."""
-    cursor = Cursor(logs.source, key, *offsets, logs.flow.isolation_level == "read_committed")
+    cursor = Cursor(logs.source, key, *offsets, logs.flow.reads_committed)
     while len(ahead := cursor.ahead()):
         for begins, records in _by_bucket(cursor.take(len(ahead)).timestamps):
             buckets.setdefault(begins, Bucket()).source += len(records)

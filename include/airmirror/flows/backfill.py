@@ -17,7 +17,6 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Audit, Bucket, Range
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
-from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply
@@ -131,10 +130,8 @@ def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
     """Topics of these names that hold records of another writer."""
     flow, ours = beside.flow, {record.remote_topic for record in beside.ledger.last_mappings().values()}
     with Routes(flow.target, f"airmirror|{flow.name}|backfill") as target:
-        strange = {name for name in remote.values() if name not in ours}
-        there = sorted(strange - target.refresh_existing(strange).keys())
-        logs = [TopicPartition(name, number) for name in there for number in range(target.partitions(name))]
-        ends = offsets_with_patience(target, logs, LATEST)
+        strange = target.keys_now({name for name in remote.values() if name not in ours})
+        ends = offsets_with_patience(target, strange, LATEST)
     taken = sorted({log.topic for log, end in ends.items() if end})
     return [f"cluster {flow.target.alias!r} has topic {name!r} with records of another writer" for name in taken]
 

@@ -9,7 +9,6 @@ lease later, fences, and finds them. Mappings stay as they are.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -28,7 +27,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.names import select
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
-from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased
+from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased, new_window
 from airmirror.windows.mirror import Journal, caught_up_reverse, reverse_ledger
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
@@ -107,7 +106,7 @@ def freeze(
     *,
     reason: str,
     by: str,
-    window: str = "",
+    purpose: str = "freeze",
     last: Callable[[], None] = lambda: None,
     empty_too: bool = False,
     tell: Tell = silent,
@@ -115,14 +114,14 @@ def freeze(
     """Freeze a flow (no ``topics``), or some of its source's topics; what was frozen, nothing where it was before.
 
     Whatever window is at work ends as fenced; in any case no window writes for the flow when this returns. Only the target is
-    asked. ``window``: the name of the lease; ``last``: asked when no window writes any more, what it raises keeps the flow as it
+    asked. ``purpose``: names the lease; ``last``: asked when no window writes any more, what it raises keeps the flow as it
     is; ``empty_too``: topics of which the flow has replicated nothing yet too, else they are taken for a mistake. Raises
     DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
     """
     check_decision(opened.flow.name, reason, by)
     ensure_internal_topics(opened.flow)
     to_freeze(opened, topics, empty_too=empty_too)
-    with overtaking(opened, window or _window("freeze"), tell) as granted:
+    with overtaking(opened, new_window(purpose), tell) as granted:
         last()
         found = commit_change(granted, Change.FREEZE, topics, reason=reason, by=by)
     catch_up_ledger(opened)
@@ -146,7 +145,7 @@ def unfreeze(
     check_decision(opened.flow.name, reason, by)
     to_unfreeze(opened, topics)
     check_nothing_returns(opened, topics)
-    with overtaking(opened, _window("unfreeze"), tell) as granted:
+    with overtaking(opened, new_window("unfreeze"), tell) as granted:
         check_nothing_returns(opened, topics)  # a return may have begun since
         last()
         resume_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
@@ -241,7 +240,3 @@ def commit_change(
         driver.commit(granted, {log: entries}, fence_around(granted, 1).numbers[0])
         granted.journal.catch_up()
     return found
-
-
-def _window(what: str) -> str:
-    return f"{what}-{uuid.uuid4().hex[:12]}"

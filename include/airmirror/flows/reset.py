@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import apply
 from airmirror.windows.errors import frozen_topic
-from airmirror.windows.fence import GrantedLease, fence, leased
+from airmirror.windows.fence import GrantedLease, fence, leased, new_window
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
@@ -276,7 +275,7 @@ def _lease(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mi
     """The flow's lease, its slots fenced and its index brought up to date."""
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.source.refresh([])
-        with leased(mirror, f"{name}-{uuid.uuid4().hex[:12]}", slots=1) as granted:
+        with leased(mirror, new_window(name), slots=1) as granted:
             tell("fencing what earlier windows may have left")
             fence(mirror.flow, mirror.target, granted.lease.slots)
             mirror.catch_up()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from uuid import UUID
@@ -64,7 +63,7 @@ class FlowLedger:
 
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             mappings, (own, others) = self._mappings(connection), queries.progress_of(connection, self.flow)
             return State(
                 mappings=mappings,
@@ -118,7 +117,7 @@ class FlowLedger:
 
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             return self._verified(connection)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
@@ -153,7 +152,7 @@ class FlowLedger:
 
     def last_mappings(self) -> dict[tuple[str, int], MappingRecord]:
         """The newest mapping record, by topic and partition: that of the largest source end."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             return self._mappings(connection)
 
     def mappings(
@@ -168,7 +167,7 @@ class FlowLedger:
 
     def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
         """The mapping records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             yield from queries.of_window(connection, self.flow, window, after)
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
@@ -195,7 +194,7 @@ class FlowLedger:
         self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None
     ) -> None:
         """Add to the flow's own counters and set its gauges, by name and label."""
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             metrics.add(connection, self.flow, counters)
             metrics.put(connection, self.flow, gauges or {})
 
@@ -220,7 +219,7 @@ class FlowLedger:
         ``idle``: it had nothing to do, and is not among the last windows.
         """
         now = int(time.time() * 1000)
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             outcomes.note_failures(connection, self.flow, window, errors, passed, now=now)
             if not idle:
                 outcomes.note_end(connection, self.flow, window, errors, now=now)
@@ -279,7 +278,7 @@ class FlowLedger:
 
     def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
         """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 
     def last_begun(self, task: str) -> int | None:
@@ -296,7 +295,7 @@ class FlowLedger:
 
     def forget(self) -> None:
         """Delete everything of this flow but the pages of its past."""
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             for table in (table for table in metadata.sorted_tables if table is not pages):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
@@ -308,7 +307,7 @@ class FlowLedger:
 
     def replace_by(self, beside: FlowLedger) -> bool:
         """Take what another part holds for everything of this flow, at once; False, and nothing, where this one has read more."""
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):
@@ -348,7 +347,7 @@ class FlowLedger:
         at: Ends,
         since: Ends | None,
     ) -> None:
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             new = scanning.advance(
                 connection=connection,
                 flow=self.flow,
@@ -367,16 +366,10 @@ class FlowLedger:
         self, query: Callable[Concatenate[Connection, str, P], Answer], *args: P.args, **kwargs: P.kwargs
     ) -> Answer:
         """Return the answer of a query for this flow."""
-        with self._reading() as connection:
+        with reading(self.engine) as connection:
             return query(connection, self.flow, *args, **kwargs)
 
     def _do(self, work: Callable[Concatenate[Connection, str, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Change something of this flow."""
-        with self._writing() as connection:
+        with writing(self.engine, self.flow) as connection:
             work(connection, self.flow, *args, **kwargs)
-
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return reading(self.engine)
-
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return writing(self.engine, self.flow)

@@ -14,6 +14,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, is_of, same, upsert
+from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified, decode
@@ -160,10 +161,7 @@ def _time_of(connection: Connection, flow: str, passed: Verified, last: MappingR
         return last.max_timestamp
     own, of_partition = mappings.c, is_of(mappings, flow, (passed.topic, passed.partition))
     where = (of_partition, own.source_topic_id == str(passed.source_topic_id), own.source_start == start)
-    row = connection.execute(sql.select(own.key, own.value).where(*where)).one()
-    found = decode(bytes(row.key), bytes(row.value))
-    assert isinstance(found, MappingRecord)
-    return found.max_timestamp
+    return mapping_of(connection.execute(sql.select(own.key, own.value).where(*where)).one()).max_timestamp
 
 
 def _ages(last: MappingRecord) -> Row:

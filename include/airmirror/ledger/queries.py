@@ -56,12 +56,12 @@ def mappings_of(
     if end is not None:
         query = query.where(mappings.c.source_start < end)
     # Each is decoded when it is asked for: who looks for one stops there.
-    return map(mapping_of, _all(connection, query.order_by(mappings.c.source_start)))
+    return map(mapping_of, connection.execute(query.order_by(mappings.c.source_start)).all())
 
 
 def unverified(connection: Connection, flow: str) -> list[MappingRecord]:
     """Mapping records past their partition's verified offset, by topic, partition and source offset."""
-    rows = [row for row in _all(connection, past_verified(flow, mappings)) if row.key is not None]
+    rows = [row for row in connection.execute(past_verified(flow, mappings)) if row.key is not None]
     # Not sorted by the database, whose collation may differ.
     return [mapping_of(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
 
@@ -159,11 +159,7 @@ def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection
         .subquery()
     )
     query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
-    return [bytes(row.key) for row in _all(connection, query)]
-
-
-def _all(connection: Connection, query: Any) -> Sequence[Any]:
-    return connection.execute(query).all()
+    return [bytes(row.key) for row in connection.execute(query)]
 
 
 def record_of(row: Any) -> Record:

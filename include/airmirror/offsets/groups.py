@@ -119,7 +119,7 @@ def sync_group_offsets(
         rows, planned = settled(mirror, look)
         offsets = moves(rows, planned)
         errors = commit_offsets(mirror.target, offsets)
-    done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+    done = [with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
         if under or not flow.settings.emit_checkpoints_enabled:  # else that task notes the same
             note_group_lags(flow.source.alias, ledger, rows)
@@ -197,7 +197,8 @@ def tell(flow: Flow, rows: Sequence[GroupOffset], moved: int) -> None:
     log.info("Flow %s: %d group offsets moved, %d looked at.", flow.name, moved, len(rows))
 
 
-def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
+def with_error(item: GroupOffset, error: int | None) -> GroupOffset:
+    """The same; where its position was not written, with the reason."""
     if error is None:
         return item
     reason = str(Reason.ACTIVE) if error in MEMBERS_ACTIVE else f"{Reason.REFUSED}: {error_name(error)}"

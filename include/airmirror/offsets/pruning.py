@@ -9,7 +9,6 @@ under the same key is not deleted with it.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -20,7 +19,7 @@ from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
 from airmirror.windows.errors import FlowBusy, FlowFrozen
-from airmirror.windows.fence import leased
+from airmirror.windows.fence import leased, new_window
 from airmirror.windows.mirror import Journal, returns_of
 
 MOST = 100_000  # mapping records under one lease
@@ -86,7 +85,7 @@ def delete_mappings(flow: Flow, ledger: FlowLedger, keys: Callable[[], Sequence[
     """
     if not keys():
         return 0
-    window = f"prune-{uuid.uuid4().hex[:12]}"
+    window = new_window("prune")
     with Journal.open(flow, ledger, "prune") as journal, leased(journal, window, slots=0) as granted:
         journal.catch_up()
         chosen = keys()

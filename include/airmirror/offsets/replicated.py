@@ -140,8 +140,7 @@ class PositionLookup:
 def extents(routes: Routes, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent]:
     """The logs of those partitions that exist and have a leader; an election is awaited for a few seconds."""
     wanted = set(partitions)
-    topics = {key.topic for key in wanted}
-    counts = {topic: routes.partitions(topic) for topic in topics - routes.refresh_existing(topics).keys()}
-    led = routes.with_leader([key for key in wanted if key.partition < counts.get(key.topic, 0)], LEADER_SECONDS)
+    routes.refresh_existing({key.topic for key in wanted})
+    led = routes.with_leader([key for key in wanted if routes.has(key)], LEADER_SECONDS)
     starts, ends = (offsets_with_patience(routes, led, at) for at in (EARLIEST, LATEST))
     return {key: Extent(starts[key], ends[key]) for key in led}

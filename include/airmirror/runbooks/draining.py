@@ -6,7 +6,6 @@ Of the whole flow (a planned failover), or of some of its topics (a migration's 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,7 +26,7 @@ from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.windows.demand import Demand, at_most, slots_for
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.fence import end_window
+from airmirror.windows.fence import end_window, new_window
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.leases import LeaseEntry, holder
 
@@ -165,7 +164,7 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     def slots(demand: Demand) -> int:
         return slots_for(demand, opened.flow.window, at_most(opened.flow.tasks_max or SLOTS))
 
-    window = f"last-{uuid.uuid4().hex[:12]}"
+    window = new_window("last")
     order = WindowOrder(window, slots=slots, only=only, tell=tell)
     result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)

@@ -27,9 +27,9 @@ from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.clusters.protocol.topic_configs import UNKNOWN_TOPIC
 from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
-from airmirror.offsets.groups import moves, plan
+from airmirror.offsets.groups import moves, plan, with_error
 from airmirror.offsets.positions import GroupPosition, held_back
-from airmirror.offsets.translation import Reason, Translated
+from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
 from airmirror.windows.fence import GrantedLease
@@ -144,7 +144,7 @@ def move_groups(
     writer.check()  # Kafka has no fence for positions: whoever has the lease by now may have put groups back
     journal.catch_up()
     remember_again(writer, [*cut_over, *moves_])  # in this order: of a position that it moved, the later record counts
-    return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+    return [with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
 
 
 def remember(writer: MappingWriter, moves_: Collection[GroupMove]) -> None:
@@ -211,19 +211,18 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
         raise GroupsReadOn(flow.name, tuple(moved_on), flow.source.alias)
 
 
-def displaced(journal: Journal, done: Sequence[GroupOffset]) -> list[str]:
-    """Return the groups of those that were moved, in words, that do not stand where they were moved to: others move them too."""
-    there = committed_offsets(journal.target, {each.group for each in done if not each.reason})
-    return [
-        f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
-        for each in done
-        if not each.reason and not _stands(each, there)
-    ]
-
-
-def _stands(each: GroupOffset, there: OnTarget) -> bool:
-    found = there.get(each.group, {}).get(TopicPartition(each.remote_topic, each.partition))
-    return found is not None and found.offset == each.downstream
+def displaced(journal: Journal, rows: Sequence[GroupPosition], done: Sequence[GroupOffset]) -> list[str]:
+    """Return the groups of ``rows`` that were moved (``done``), in words, that do not stand where they were moved to, with
+    the metadata of their positions: others move them too, or the target has not kept it."""
+    at = committed_offsets(journal.target, {each.group for each in done if not each.reason})
+    found = []
+    for row, each in zip(rows, done, strict=True):
+        there, note = at.get(row.group, {}).get(row.remote), row.committed.metadata
+        stands = there is not None and there.offset == each.downstream and note in ("", there.metadata)
+        if not each.reason and not stands:
+            where = f"at {there.offset}" if there else "nowhere"
+            found.append(f"{row.group} in {row.remote} is not at {each.downstream} as it was written, but {where}")
+    return found
 
 
 def _remembered(
@@ -261,14 +260,6 @@ def _remembered(
             move = replace(before, after=move.after, time_ms=move.time_ms)  # it stays the first one's
         found.append(move)
     return found
-
-
-def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
-    if error is None:
-        return item
-    return replace(
-        item, reason=str(Reason.ACTIVE) if error in MEMBERS_ACTIVE else f"{Reason.REFUSED}: {error_name(error)}"
-    )
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,7 @@ def await_still(
 
 def ends_of(cluster: Routes, topics: Collection[str]) -> Ends:
     """Return where every partition of the topics that are there ends."""
-    there = set(topics) - cluster.refresh_existing(topics).keys()
-    keys = [TopicPartition(topic, number) for topic in sorted(there) for number in range(cluster.partitions(topic))]
-    return offsets_with_patience(cluster, keys, LATEST)
+    return offsets_with_patience(cluster, cluster.keys_now(topics), LATEST)
 
 
 def _moving(cluster: Routes, before: Ends, now: Ends) -> Told:

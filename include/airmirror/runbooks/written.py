@@ -22,7 +22,7 @@ def written_since(journal: Journal, remote: Collection[str]) -> list[str]:
 
     ``remote``: topics of the target, also where nothing was copied yet.
     """
-    there = _partitions(journal, remote)
+    there = journal.target.keys_now(remote)
     stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
     now = offsets_with_patience(journal.target, there, LATEST)
     # Else no window has run, or this user may not know. After the ends were asked for: what was committed by then is known now.
@@ -59,12 +59,6 @@ def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], o
                 elif open_from < 0:
                     open_from = batch.base_offset
     return records, open_from
-
-
-def _partitions(journal: Journal, remote: Collection[str]) -> list[TopicPartition]:
-    """Return the remote partitions that are there."""
-    target, there = journal.target, set(remote) - journal.target.refresh_existing(remote).keys()
-    return [TopicPartition(topic, number) for topic in sorted(there) for number in range(target.partitions(topic))]
 
 
 def ends_of_copies(ledger: FlowLedger) -> dict[TopicPartition, int]:

@@ -92,7 +92,7 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], leas
         context.read_back.drain()
     source.check_topics()
     lease.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
-    put_internal_records(context, changed)
+    put_batches(context, commit_records(context, changed))
     context.outbox.drain()
     check_targets(context, changed)
     context.transaction.end(commit=True)
@@ -117,11 +117,6 @@ def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
     for intake in intakes:
         if reason := refusing.get(intake.partition.target):
             raise intake.delivery.unavailable(reason)
-
-
-def put_internal_records(context: CopyContext, intakes: Sequence[Intake]) -> None:
-    """Put the progress and mapping records of ``intakes`` into the outbox, for the transaction that is open."""
-    put_batches(context, commit_records(context, intakes))
 
 
 def put_batches(context: CopyContext, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:

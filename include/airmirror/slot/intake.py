@@ -48,7 +48,7 @@ class Intake:
         self.delivery = Delivery(context, partition, end, self.refusals)
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._lost = sorted(self.refusals.lost)
-        self._read_committed = context.slot.flow.isolation_level == "read_committed"
+        self._read_committed = context.slot.flow.reads_committed
         self._aborted = AbortedFilter()
         self._slow = SlowPath(self.delivery)
 

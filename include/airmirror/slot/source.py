@@ -72,7 +72,7 @@ class Source:
     def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake], pace: Pace, limit: Limit) -> None:
         self.pace, self.limit = pace, limit
         self._routes = routes
-        self._read_committed = slot.flow.isolation_level == "read_committed"
+        self._read_committed = slot.flow.reads_committed
         self._intakes = {intake.partition.source: intake for intake in intakes}
         self._under_way: dict[tuple[int, str], _Asked] = {}  # by node and lane
         self._is_idle = False  # the last answer had waited, and brought nothing

@@ -26,7 +26,7 @@ from airmirror.naming import DefaultReplicationPolicy, is_mapping_topic, mapping
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends, ids_tell_nothing
+from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends
 from airmirror.wire.mappings import FlowIdentity, LaterRecord, decode
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
@@ -130,7 +130,7 @@ def check(flow: Flow, around: Neighbours) -> None:
     """Raises AliasDiffers or AliasReused."""
     if around.own is not None:
         _check_own(flow, around, around.own)
-    if ids_tell_nothing(flow):
+    if flow.settings.equal_cluster_ids_allowed:
         return
     declared = other_aliases(flow)
     for found in around.into_source:
@@ -178,7 +178,7 @@ def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> t
     Second: warnings of what others say that makes no sense, or can't be followed here. ``known``: flows of its own
     configuration, enabled or not, which speak for themselves.
     """
-    if ids_tell_nothing(flow):
+    if flow.settings.equal_cluster_ids_allowed:
         return (), around.warnings
     aliases = {around.source_id: flow.source.alias, around.target_id: flow.target.alias}
     said = [found.identity for found in sorted((*around.into_source, *around.into_target), key=_nearness(flow, around))]

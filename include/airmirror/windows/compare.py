@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -86,12 +86,8 @@ def look_at_logs(mirror: Mirror, records: Collection[MappingRecord]) -> Logs:
     remote_topics = {record.topic: record.remote_topic for record in records}
     mirror.source.refresh(remote_topics)
     mirror.target.refresh(remote_topics.values())
-    here = compacted_topics(mirror, remote_topics)
-    there = topic_configs(mirror.target, remote_topics.values(), ["cleanup.policy"])
-    compacted = {
-        topic: here[topic] or "compact" in there.get(remote, {}).get("cleanup.policy", "")
-        for topic, remote in remote_topics.items()
-    }
+    here, there = compacted_topics(mirror, remote_topics), compacted_now(mirror.target, remote_topics.values())
+    compacted = {topic: here[topic] or remote in there for topic, remote in remote_topics.items()}
     logs = Logs(mirror.flow, mirror.source, mirror.target, {}, compacted)
     _look_at_starts(logs, records)
     return logs
@@ -198,8 +194,7 @@ def _compare(
 def read_pairs(logs: Logs, part: MappingRecord, after: int | None = None) -> Iterator[RecordPair]:
     """Both logs of a mapping record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
-    committed = flow.isolation_level == "read_committed"
-    here = Cursor(logs.source, part.key, part.source_start, part.source_end, committed)
+    here = Cursor(logs.source, part.key, part.source_start, part.source_end, flow.reads_committed)
     begin = part.target_start if after is None else min(after, part.target_start)
     there = Cursor(logs.target, part.remote, begin, part.target_end, True)
     keeps_times = not times_replaced(flow).matches(part.topic)

@@ -49,9 +49,7 @@ def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) 
         state.scanned and not mirror.flow.settings.takeover_offsets_topics
     ):  # a dedicated one's progress was read with ours
         return state
-    missing = source.refresh_existing(topics)
-    there = (topic for topic in topics if topic not in missing)
-    if all((topic, number) in state.positions for topic in there for number in range(source.partitions(topic))):
+    if all(key in state.positions for key in source.keys_now(topics)):
         return state
     found = {key: recorded.offset for key, recorded in recorded_progress(mirror.target, mirror.flow).items()}
     return replace(state, progress={key: at for key, at in found.items() if key.topic in topics} | dict(state.progress))
@@ -67,7 +65,7 @@ class Recorded:
 
 def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dict[Key, Recorded]:
     """The progress of a connector in a topic that is there, by partition; of two records of a key the later counts."""
-    partitions = [TopicPartition(topic, number) for number in range(target.partitions(topic))]
+    partitions = target.keys([topic])
     starts = offsets_with_patience(target, partitions, EARLIEST)
     ends = offsets_with_patience(target, partitions, LATEST)
     newest: dict[Key, tuple[int, int | None]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.config import Flow
 from airmirror.naming import TopicFilter, is_purged
 from airmirror.windows.mirror import Mirror
@@ -22,11 +22,8 @@ def may_be_purged(flow: Flow, topic: str) -> bool:
 
 def compacted_topics(mirror: Mirror, topics: Collection[str]) -> dict[str, bool]:
     """Return whether holes are allowed, by topic: it is compacted, or the user says so (invariant E)."""
-    configs = topic_configs(mirror.source, topics, ["cleanup.policy"])
-    return {
-        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or may_lack(mirror.flow, topic)
-        for topic in topics
-    }
+    compacted = compacted_now(mirror.source, topics)
+    return {topic: topic in compacted or may_lack(mirror.flow, topic) for topic in topics}
 
 
 def times_replaced(flow: Flow) -> TopicFilter:

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -48,7 +49,7 @@ class Renewal(BackgroundThread):
         self._append = append
 
     def end(self) -> None:
-        """Renew the lease, and tell slots that follow the log to end; each later renewal says so too."""
+        """Renew the lease, and tell slots that follow the log to commit and end; each later renewal says so too."""
         self.lease = replace(self.lease, event=LeaseEvent.ENDING)
         self._append(self.lease)
 
@@ -83,18 +84,10 @@ class GrantedLease:
         """The lease as it was written last; as many ids must be fenced as it has slots."""
         return self.renewal.lease
 
-    def grow(self, slots: int) -> None:
-        """Lease more slots."""
-        self.renewal.grow(slots)
-
     @property
     def is_ending(self) -> bool:
         """Return whether its driver has ended its slots."""
         return self.lease.event is LeaseEvent.ENDING
-
-    def end(self) -> None:
-        """Tell slots that follow the log to commit what is open, and end."""
-        self.renewal.end()
 
     @property
     def owners(self) -> Owners:
@@ -129,6 +122,11 @@ class HeldLease:
 
     mirror: Mirror
     check: Callable[[], None]
+
+
+def new_window(purpose: str) -> str:
+    """Return a name for a lease, which no other window has."""
+    return f"{purpose}-{uuid.uuid4().hex[:12]}"
 
 
 @contextmanager
@@ -248,7 +246,7 @@ def fence_around(granted: GrantedLease, most: int) -> Fenced:
         if number >= granted.lease.slots:
             if len(free) >= most:
                 return Fenced(tuple(free[:most]), stuck)
-            granted.grow(number + 1)  # before it is used, so that later windows fence it
+            granted.renewal.grow(number + 1)  # before it is used, so that later windows fence it
         error = _fence(flow, target, number)
         if error is None:
             free.append(number)

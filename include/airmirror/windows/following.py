@@ -129,7 +129,7 @@ class FollowLoop(BackgroundThread):
             granted = replace(self._granted, journal=journal)
             if not granted.is_ending and granted.wanted_by():
                 granted.check()
-                granted.end()
+                granted.renewal.end()
 
     def _end(self, granted: GrantedLease, state: State, ends: Ends) -> None:
         """Tell the slots to end where they are to."""
@@ -137,7 +137,7 @@ class FollowLoop(BackgroundThread):
             return
         log.info("Window %s ends before its time, and the next one continues: %s.", self._window, why)
         granted.check()
-        granted.end()
+        granted.renewal.end()
 
     def _judge(self, mirror: Mirror, granted: GrantedLease, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
@@ -194,14 +194,6 @@ class Latencies:
         if not total:
             return None
         return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
-
-
-def followed(records: Iterable[MappingRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
-    """The lateness of ``records``."""
-    late = Latencies(planned)
-    for _ in late.noting(records):
-        pass
-    return late.followed()
 
 
 def _quantile(found: Sequence[tuple[int, int]], records: float) -> float:

@@ -70,8 +70,7 @@ def _read_tails(
     """Up to where both topics were read: by topic its id and the offsets by partition."""
     names = mappings, _ = mapping_topic(source), progress_topic(source)
     routes.refresh(names)
-    partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
-    ends_now = offsets_with_patience(routes, partitions, LATEST)
+    ends_now = offsets_with_patience(routes, routes.keys(names), LATEST)
     scanned = scanned_of(routes, index, ends_now)
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
     for topic in names:

@@ -79,13 +79,8 @@ def check_ends(mirror: Mirror) -> None:
     ends = (flow.name, source.cluster_id, source.alias, target.alias)
     if common := source.endpoints & target.endpoints:
         raise SameCluster(*ends, ", ".join(sorted(common)))
-    if not ids_tell_nothing(flow):
+    if not flow.settings.equal_cluster_ids_allowed:
         raise EqualClusterIds(*ends, ", ".join(sorted(source.endpoints)), ", ".join(sorted(target.endpoints)))
-
-
-def ids_tell_nothing(flow: Flow) -> bool:
-    """Return whether the user says that the flow's clusters are two although their ids are equal."""
-    return flow.settings.equal_cluster_ids_allowed
 
 
 def reverse_ledger(flow: Flow, ledger: FlowLedger) -> FlowLedger:

@@ -39,13 +39,12 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
     """Every partition of the flow's topics, with what there is to do; one without a leader or access is in error, alone."""
     flow, source = mirror.flow, mirror.source
     missing = source.refresh_existing(remote_topics)
-    there = [topic for topic in remote_topics if topic not in missing]
-    everything = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
+    everything = source.keys(remote_topics)
     partitions = source.with_leader(everything, LEADER_SECONDS)
     earliest = offsets_with_patience(source, partitions, EARLIEST)
     watermarks = offsets_with_patience(source, partitions, LATEST)
     ends = watermarks
-    if flow.isolation_level == "read_committed":
+    if flow.reads_committed:
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: LogExtent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     planned = plan(
@@ -55,10 +54,10 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
         extents,
         topic_ids=source.topic_ids,
         state=state,
-        purged={topic for topic in there if may_be_purged(flow, topic)},
+        purged={topic for topic in remote_topics if may_be_purged(flow, topic)},
     )
     planned = with_targets(with_epochs(planned, source), flow.source.alias, mirror.target)
-    if flow.isolation_level == "read_committed":
+    if flow.reads_committed:
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
     planned += [left_out(key, remote_topics[key.topic], state, leaderless(flow.source.alias, key)) for key in unled]

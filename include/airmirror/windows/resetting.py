@@ -42,7 +42,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
         known = [TopicPartition(*key) for key in state.known if key[0] in topics]
         return [_facts_of_gone(key, topics[key.topic], state.positions[key]) for key in known]
     source.refresh(topics)
-    keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
+    keys = source.keys(topics)
     missing = target.refresh_existing(topics.values())
     remote = {key: TopicPartition(topics[key.topic], key.partition) for key in keys if topics[key.topic] not in missing}
     epochs = look_at_epochs(mirror, dict.fromkeys(keys, 0), {key: (each, 0) for key, each in remote.items()})
@@ -95,8 +95,7 @@ def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     further = facts.recorded > facts.position or (facts.last is None and facts.recorded >= 0)
     if not further or facts.source_recreated or facts.target_recreated or facts.source_cut is not None:
         return None
-    read_committed = mirror.flow.isolation_level == "read_committed"
-    end = offsets_with_patience(mirror.source, [facts.key], LATEST, read_committed=read_committed)
+    end = offsets_with_patience(mirror.source, [facts.key], LATEST, read_committed=mirror.flow.reads_committed)
     compacted = compacted_topics(mirror, [facts.topic])[facts.topic]
     found: TakenOver | AirmirrorError | None = None
     for start in sorted({max(facts.earliest, facts.position), max(facts.earliest, facts.recorded)}):

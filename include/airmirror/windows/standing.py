@@ -73,8 +73,7 @@ def source_ends(source: Routes, planned: Sequence[Planned], select: Select = not
 def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> list[UnfollowedPartition]:
     """Look up the partitions that are not in the plan, of topics as they were at the last refresh of all."""
     followed, topics = {item.key for item in planned}, select(source.topics)
-    keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
-    keys = [key for key in keys if key not in followed]
+    keys = [key for key in source.keys(topics) if key not in followed]
     led = [key for key in keys if source.is_led(key)]
     ends, starts, times = dict[TopicPartition, int](), dict[TopicPartition, int](), dict[TopicPartition, int]()
     try:  # first its end: what is written in between is younger than what is shown of it

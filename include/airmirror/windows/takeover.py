@@ -263,25 +263,20 @@ class BothLogs:
     def keeps_times(self) -> bool:
         return not times_replaced(self.mirror.flow).matches(self.key.topic)
 
-    @property
-    def read_committed(self) -> bool:
-        return self.mirror.flow.isolation_level == "read_committed"
-
     def end(self) -> int:
         """The source's end now, for the flow's isolation level."""
-        return offsets_with_patience(self.mirror.source, [self.key], LATEST, read_committed=self.read_committed)[
-            self.key
-        ]
+        source, committed = self.mirror.source, self.mirror.flow.reads_committed
+        return offsets_with_patience(source, [self.key], LATEST, read_committed=committed)[self.key]
 
-    def ours(self, start: int, end: int, most: int) -> LogRange:
+    def ours(self, start: int, end: int, most: int = 0) -> LogRange:
         """At least the first ``most`` committed records of a range of the source, or (0) all."""
-        routes, times, committed = self.mirror.source, self.keeps_times, self.read_committed
+        routes, times, committed = self.mirror.source, self.keeps_times, self.mirror.flow.reads_committed
         return read_log(routes, self.key, start, end, read_committed=committed, most=most, times=times)
 
-    def theirs(self, start: int, end: int) -> list[Record]:
-        """The committed records of a range of the target."""
+    def theirs(self, start: int, end: int, most: int = 0) -> list[Record]:
+        """At least the first ``most`` committed records of a range of the target, or (0) all."""
         routes, times = self.mirror.target, self.keeps_times
-        return read_log(routes, self.remote, start, end, read_committed=True, most=0, times=times).committed
+        return read_log(routes, self.remote, start, end, read_committed=True, most=most, times=times).committed
 
 
 def read_log(

@@ -11,7 +11,6 @@ import time
 from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
-from airmirror.partitions import TopicPartition
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.transaction_states import topics_of, transactional_id
 
@@ -32,7 +31,7 @@ def past_transactions(routes: Routes) -> dict[str, set[str]]:
         raise missing
     if missing is not None:
         return {}
-    keys = [TopicPartition(TRANSACTION_STATE, number) for number in range(routes.partitions(TRANSACTION_STATE))]
+    keys = routes.keys([TRANSACTION_STATE])
     starts, ends = offsets_with_patience(routes, keys, EARLIEST), offsets_with_patience(routes, keys, LATEST)
     found: dict[str, set[str]] = {}
     since_ms, is_up = time.time() * 1000 - PAST_MS, time.monotonic() + MOST_SECONDS

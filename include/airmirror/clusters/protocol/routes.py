@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +30,8 @@ KEYS_AT_ONCE = 500
 KNOWN_SECONDS = 2.0  # until a node that was just started knows a new topic
 OTHERS, OTHER_SECONDS = 3, 2.0  # nodes that are asked for a topic that one does not know, and for how long each
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
-ASKING = (
-    "requests"  # the purpose of what waits for each answer before it asks on: metadata, offsets, groups, small reads
-)
+# The purpose of what waits for each answer before it asks on: metadata, offsets, groups, small reads.
+ASKING = "requests"
 WRITING = frozenset({"produce", "transactions"})  # purposes
 _BOOTSTRAP = (-1, ASKING)  # the connection to a server whose node is not known (yet)
 
@@ -153,9 +152,8 @@ class Routes:
             raise BrokerUnreachable(self.alias, connection.broker, "it has just been started, and knows nothing yet")
         self.cluster_id = answer.cluster_id or ""
         nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        for node in [key for key in self._connections if nodes.get(key[0]) != self._nodes.get(key[0])]:
-            if node[0] >= 0:
-                self._connections.pop(node).close()
+        for key in [key for key in self._connections if key[0] >= 0 and nodes.get(key[0]) != self._nodes.get(key[0])]:
+            self.drop(*key)
         self._nodes = nodes
         self._name_bootstrap()
         if topics is None:
@@ -233,6 +231,15 @@ class Routes:
         """Return the topic's number of partitions, as of the last refresh."""
         return self._partitions.get(topic, 0)
 
+    def keys(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """All partitions of ``topics``, as of the last refresh."""
+        return [TopicPartition(topic, number) for topic in topics for number in range(self.partitions(topic))]
+
+    def keys_now(self, topics: Collection[str]) -> list[TopicPartition]:
+        """All partitions of those of ``topics`` that are there now, by name."""
+        self.refresh_existing(topics)
+        return self.keys(sorted(topics))
+
     def has(self, partition: TopicPartition) -> bool:
         """Return whether the partition exists, as of the last refresh of its topic."""
         return partition.partition < self.partitions(partition.topic)
@@ -282,9 +289,8 @@ class Routes:
 
     def rest(self, purpose: str) -> float:
         """The longest time for which a broker wants nothing to be sent on its connection of one purpose, in seconds."""
-        return max(
-            (found.throttle.seconds for key, found in self._connections.items() if key[1] == purpose), default=0.0
-        )
+        waits = [found.throttle.seconds for key, found in self._connections.items() if key[1] == purpose]
+        return max(waits, default=0.0)
 
     def round_trip(self, node: int) -> float:
         """The seconds that a broker's quickest answer took, on whichever connection; 0: none was awaited yet."""
@@ -293,8 +299,7 @@ class Routes:
 
     def drop(self, node: int, purpose: str = ASKING) -> None:
         """Close a connection that failed; the next call for it opens a new one."""
-        connection = self._connections.pop((node, purpose), None)
-        if connection is not None:
+        if (connection := self._connections.pop((node, purpose), None)) is not None:
             connection.close()
 
     def drop_all(self) -> None:
@@ -373,11 +378,10 @@ class Routes:
 
 def _metadata(connection: Connection, topics: Iterable[str] | None) -> Any:
     wanted = MetadataRequest.MetadataRequestTopic
+    named = None if topics is None else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))]
     return connection.request(
         MetadataRequest(
-            topics=None
-            if topics is None
-            else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))],
+            topics=named,
             allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
             include_topic_authorized_operations=False,
             include_cluster_authorized_operations=False,

@@ -36,10 +36,16 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
     return found
 
 
+def compacted_now(routes: Routes, topics: Collection[str]) -> set[str]:
+    """Those of ``topics`` that are configured as compacted. Raises what ``topic_configs`` does."""
+    configs = topic_configs(routes, topics, [CLEANUP_POLICY])
+    return {topic for topic, found in configs.items() if "compact" in found.get(CLEANUP_POLICY, "")}
+
+
 def is_compacted(routes: Routes, topic: str) -> bool:
     """Return whether a topic is configured as compacted now; False if that is unknown."""
     try:
-        return "compact" in topic_configs(routes, [topic], [CLEANUP_POLICY]).get(topic, {}).get(CLEANUP_POLICY, "")
+        return topic in compacted_now(routes, [topic])
     except FetchFailed:
         return False
 

@@ -55,12 +55,11 @@ class CarryOut(ApprovedStep):
     """Does what was decided, after it is written down who has decided it."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.decide import Answer, carry_out, rest
+        from airmirror.on_airflow.tasks.decide import carry_out, rest
 
         given = self.answer(context, ASK)
-        answer = Answer(given.option, given.reason, given.by, f"{context['run_id']} of {given.at.isoformat()}")
-        window = window_id(context, "decide")
-        carry_out(deployment(), self.flow, window, asked=given.shown, answer=answer, selection=selection)
+        window, name = window_id(context, "decide"), f"{context['run_id']} of {given.at.isoformat()}"
+        carry_out(deployment(), self.flow, window, given, name=name, selection=selection)
         # What is held stays the same incident: no window asks about what a full question had no place for.
         if given.option == KEEP and len(given.shown) >= MOST_ASKED:
             context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from airmirror.errors import AirmirrorError, counted
@@ -22,6 +21,7 @@ from airmirror.on_airflow.question import (
     Question,
     question,
 )
+from airmirror.on_airflow.tasks.approvals import Approval
 from airmirror.on_airflow.tasks.telling import NotVerified, phase
 from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
 from airmirror.partitions import TopicPartition
@@ -84,38 +84,28 @@ class NoPartitionsNamed(AirmirrorError):
         )
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer: the choice, the reason, the person; ``name`` tells it from every other answer."""
-
-    option: str
-    reason: str
-    by: str
-    name: str
-
-
 def carry_out(
-    deployment: Deployment, flow: str, window: str, asked: Sequence[Sequence[Any]], answer: Answer, selection: Selection
+    deployment: Deployment, flow: str, window: str, answer: Approval, name: str, selection: Selection
 ) -> None:
-    """Write the decision down, do it and judge again. ``asked``: topic, partition and last offset of what was shown.
+    """Write the decision down, do it and judge again. Shown were topics, partitions and last offsets.
 
-    What the gate does not hold any more at that offset is left alone. Raises DecisionIncomplete without a reason,
-    ResetNotPossible, NotVerified where what was decided does not pass.
+    ``name`` tells the answer from every other one. What the gate does not hold any more at that offset is left alone. Raises
+    DecisionIncomplete without a reason, ResetNotPossible, NotVerified where what was decided does not pass.
     """
     if answer.option == KEEP:
         log.info("Nothing changes.")
         return
     action, by, reason = ACTIONS[answer.option], answer.by, answer.reason
     with opened_flow(deployment, flow, selection) as opened:
-        held = held_by_gate(opened, _incidents(asked))
-        if len(held) < len(asked):
-            log.warning("%d of them are not held any more, and are left alone.", len(asked) - len(held))
+        held = held_by_gate(opened, _incidents(answer.shown))
+        if len(held) < len(answer.shown):
+            log.warning("%d of them are not held any more, and are left alone.", len(answer.shown) - len(held))
         if not held:
             return
         keys = [item.key for item in held]
         record(opened, keys, action, reason=reason, by=by)
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
-        why = {"reason": reason, "by": by, "name": answer.name}
+        why = {"reason": reason, "by": by, "name": name}
         resets = when_free(opened.flow, lambda: carry_out_reset(opened, keys, action, **why, tell=phase))
         for reset in resets:
             lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""

@@ -75,15 +75,12 @@ class WatchedSource:
     def size(self) -> int:
         """Return the number of offsets of all its topics. Raises AirmirrorError; the next call begins again."""
         from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-        from airmirror.partitions import TopicPartition
 
         try:
             routes = self._opened()
             routes.refresh(self._topics)
-            partitions = [
-                TopicPartition(topic, number) for topic in self._topics for number in range(routes.partitions(topic))
-            ]
-            return sum(offsets_with_patience(routes, routes.with_leader(partitions, 1.0), LATEST).values())
+            partitions = routes.with_leader(routes.keys(self._topics), 1.0)
+            return sum(offsets_with_patience(routes, partitions, LATEST).values())
         except BaseException:
             self.close()
             raise

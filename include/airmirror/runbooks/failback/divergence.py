@@ -88,7 +88,7 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
     state, rescues = mirror.index.state(), mirror.index.of_kind(Rescue)
     missing = mirror.source.refresh_existing(topics)
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
-    committed = mirror.flow.isolation_level == "read_committed"
+    committed = mirror.flow.reads_committed
     readable = offsets_with_patience(mirror.source, [each.key for each in facts], LATEST, read_committed=committed)
     unverified = _unverified(mirror)
     found = [_of(mirror, each, readable[each.key], rescues, unverified.get(each.key, 0)) for each in facts]
@@ -145,11 +145,11 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         begin = account.last.source_end if account.last else facts.earliest
     its = list(rescues_of(rescues, *key, topic_id))
     start = max(begin, facts.earliest, *(each.source_end for each in its))
-    log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
+    log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.reads_committed)
     alone = written(log.records(), _returned(mirror, facts))
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
     remote = facts.remote
-    has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
+    has_remote = facts.target_topic_id != resetting.NO_TOPIC and mirror.target.has(remote)
     since = _since(mirror.target, remote, begun) if has_remote else Written()
     rescued = sum(each.records for each in its)
     is_new = facts.last is None and facts.recorded < 0 and not (rescued or since.records)
@@ -210,14 +210,10 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
 
 def _since(target: Routes, remote: TopicPartition, start: int) -> Written:
     """Return what others have written to a partition of the target from an offset on."""
-    if target.refresh_existing([remote.topic]) or not _has(target, remote):
+    if target.refresh_existing([remote.topic]) or not target.has(remote):
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     return written(Log(target, remote, start, end).records())
-
-
-def _has(target: Routes, remote: TopicPartition) -> bool:
-    return remote.partition < target.partitions(remote.topic)
 
 
 def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:

@@ -139,6 +139,5 @@ def _alone(source: Routes, flow: Flow, records: Sequence[MappingRecord], without
     """Return how many records lie on the source, where the account is, that are in none of these spans."""
     first, last, others = records[0], records[-1], [Offsets.of(spans) for spans in without]
     source.refresh([first.topic])
-    committed = flow.isolation_level == "read_committed"
-    log = Log(source, first.key, first.source_start, last.source_end, is_committed=committed)
+    log = Log(source, first.key, first.source_start, last.source_end, is_committed=flow.reads_committed)
     return sum(int((~np.any([each.has(part.offsets) for each in others], axis=0)).sum()) for part in log.records())

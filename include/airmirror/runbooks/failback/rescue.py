@@ -9,7 +9,6 @@ after the last one, and of two at once one ends as fenced.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -42,7 +41,7 @@ from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
-from airmirror.windows.fence import GrantedLease, fence_around
+from airmirror.windows.fence import GrantedLease, fence_around, new_window
 from airmirror.wire.batches import HEADER_SIZE, build
 from airmirror.wire.headers import with_headers
 from airmirror.wire.moves import Rescue
@@ -135,7 +134,7 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
-        overtaking(opened, f"rescue-{uuid.uuid4().hex[:12]}", tell) as granted,
+        overtaking(opened, new_window("rescue"), tell) as granted,
     ):
         tell("reading both clusters")
         plan = failback_plan(opened, order.topics)
@@ -169,7 +168,7 @@ def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, grant
     begin = row.start
     limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
     most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)
-    log = Log(source, key, begin, row.end, is_committed=flow.isolation_level == "read_committed")
+    log = Log(source, key, begin, row.end, is_committed=flow.reads_committed)
     # Others lie between where a failback was undone.
     never = Offsets.of([(first, last + 1) for first, last in row.never.runs])
     for records in log.records():

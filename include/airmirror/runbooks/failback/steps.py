@@ -144,7 +144,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
             raise GroupsDisplaced(reverse.flow.name, tuple(f"{name}: its return was ended meanwhile" for name in gone))
         done = move_groups(MappingWriter.of(granted), rows)
         check_still(reverse.flow, rows, _positions(pair, names))
-        wrong = displaced(granted.journal, done)
+        wrong = displaced(granted.journal, rows, done)
     for each in done:
         if each.reason:
             progress.line(f"{each.group} in {each.remote_topic}-{each.partition} was left: {each.reason}")

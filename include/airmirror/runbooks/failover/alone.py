@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.state import State
@@ -112,11 +112,8 @@ def _compacted(journal: Journal, records: Sequence[MappingRecord]) -> dict[str, 
     """Return whether holes are allowed, by source topic: by the flow's word, or because its remote topic is compacted."""
     remote = {record.topic: record.remote_topic for record in records}
     journal.target.refresh_existing(remote.values())
-    configs = topic_configs(journal.target, set(remote.values()), ["cleanup.policy"])
-    return {
-        topic: may_lack(journal.flow, topic) or "compact" in configs.get(name, {}).get("cleanup.policy", "")
-        for topic, name in remote.items()
-    }
+    compacted = compacted_now(journal.target, set(remote.values()))
+    return {topic: may_lack(journal.flow, topic) or name in compacted for topic, name in remote.items()}
 
 
 def _write(granted: GrantedLease, records: Sequence[tuple[bytes, bytes | None]]) -> None:

@@ -142,9 +142,7 @@ def unreachable(opened: Opened) -> str:
 def _live(source: Routes, topics: TopicPlan, known: list[tuple[str, int]]) -> dict[TopicPartition, Extent]:
     """Return where the partitions of the flow's topics begin and end on the source now, of those that have a leader."""
     wanted = {topic for topic, _ in known} | set(topics.topics)
-    existing = wanted - source.refresh_existing(wanted).keys()
-    keys = [TopicPartition(topic, number) for topic in existing for number in range(source.partitions(topic))]
-    return extents(source, keys)
+    return extents(source, source.keys_now(wanted))
 
 
 def _oldest(

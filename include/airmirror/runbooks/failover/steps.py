@@ -7,7 +7,6 @@ committed is judged from the target alone.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
 from airmirror.errors import AirmirrorError, command
@@ -24,7 +23,7 @@ from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
 from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.windows.fence import fence_around, leased
+from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.mirror import Journal, Mirror
 
 
@@ -127,7 +126,7 @@ def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILEN
 
     is_planned = order.way == "planned"
     check = drained if is_planned else lambda: None
-    freeze(opened, (), reason=order.reason, by=order.by, window=_window("freeze"), last=check, tell=progress.phase)
+    freeze(opened, (), reason=order.reason, by=order.by, purpose="failover-freeze", last=check, tell=progress.phase)
     if is_planned and (left := undrained(opened)):  # come between the last look and the freeze, or since
         raise WrittenWhileFreezing(opened.flow.name, tuple(left))
     progress.line(f"flow {opened.flow.name} is frozen: no window writes to its remote topics any more")
@@ -136,7 +135,7 @@ def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILEN
 def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[NotJudged]:
     """Judge what is committed from the target alone; what is not proven. Raises FreezeFirst."""
     _check_frozen(opened, order)
-    left = judge_alone(opened, _window("judge"))
+    left = judge_alone(opened, new_window("failover-judge"))
     for each in left:
         progress.line(f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}")
     return left
@@ -150,13 +149,13 @@ def move_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT)
     rows = positions(opened, order)
     with (
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
-        leased(journal, _window("groups"), slots=1, frozen_too=True) as granted,
+        leased(journal, new_window("failover-groups"), slots=1, frozen_too=True) as granted,
     ):
         fence_around(granted, 1)  # an undo may be about to open the flow
         journal.catch_up()
         _check_frozen(opened, order)
         done = move_groups(MappingWriter.of(granted), rows)
-        if wrong := displaced(granted.journal, done):
+        if wrong := displaced(granted.journal, rows, done):
             raise GroupsDisplaced(opened.flow.name, tuple(wrong))
         if order.way == "planned":
             check_still(opened.flow, rows, positions(opened, order))
@@ -193,7 +192,3 @@ def _check_exact(opened: Opened, order: FailoverOrder) -> None:
     wrong = [] if order.inexact else not_exact(positions(opened, order))
     if wrong:
         raise GroupsNotExact(opened.flow.name, tuple(wrong))
-
-
-def _window(step: str) -> str:
-    return f"failover-{step}-{uuid.uuid4().hex[:12]}"

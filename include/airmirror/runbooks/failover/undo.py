@@ -7,7 +7,6 @@ has expired, or was deleted, nobody knows what it has read there: it is named, a
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
@@ -22,6 +21,7 @@ from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, PutBack, m
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
+from airmirror.windows.fence import new_window
 from airmirror.windows.mirror import Journal
 from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change
@@ -62,7 +62,7 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
     if not found.is_frozen and not found.groups:
         return _shown(found, done=True)  # no window is ended for nothing
     check_nothing_returns(opened)
-    with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
+    with overtaking(opened, new_window("undo"), tell) as granted:
         check_nothing_returns(opened)  # a return may have begun since
         found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:

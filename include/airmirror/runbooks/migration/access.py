@@ -16,13 +16,12 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.migration.chosen import Move, session
-from airmirror.runbooks.migration.moving import covers, principals_of
+from airmirror.runbooks.migration.moving import OWN_IDS, covers, principals_of
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import ProducerBlock
 
 MIGRATE = "migrate"
 USER = "User:"
-OWN_IDS = "airmirror."  # of Airmirror's producers
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ partitions. No lease is taken, so windows continue meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
@@ -29,7 +29,8 @@ from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.order import MoveOrder
-from airmirror.runbooks.moving import MappingWriter, Moves, OnTarget, move_groups, moved, not_exact, remember, unleased
+from airmirror.runbooks.moving import MappingWriter, Moves, displaced, move_groups, moved, not_exact, remember, unleased
+from airmirror.tell import Tell
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import GroupMove
 
@@ -37,7 +38,6 @@ LOOK_SECONDS = 0.5
 
 Place = tuple[str, str, int]  # a group in a partition of a remote topic
 _Offsets = dict[str, dict[TopicPartition, Committed]]
-Tell = Callable[[str], None]
 
 
 class GroupsHaveMembers(RunbookError, transient=True):
@@ -136,7 +136,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, cut_over=stood)
         wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
-        wrong += _not_there(mirror, found.left)
+        wrong += displaced(mirror, found.left, done)
     if wrong:
         raise GroupsNotMoved(opened.flow.name, tuple(wrong), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
@@ -297,7 +297,7 @@ def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[P
     }
 
 
-def _is_cut_over(row: GroupPosition, known: Moves, at: OnTarget, same: Collection[Place]) -> bool:
+def _is_cut_over(row: GroupPosition, known: Moves, at: _Offsets, same: Collection[Place]) -> bool:
     """Return whether a position was written on the target, from where its consumers may have gone further."""
     move = known.get(_place(row))
     stands = at.get(row.group, {}).get(row.remote)
@@ -308,15 +308,3 @@ def _is_cut_over(row: GroupPosition, known: Moves, at: OnTarget, same: Collectio
         and stands is not None
         and stands.offset >= move.after
     )
-
-
-def _not_there(mirror: Mirror, rows: Sequence[GroupPosition]) -> list[str]:
-    """Read back what was written."""
-    at = committed_offsets(mirror.target, {row.group for row in rows})
-    found = []
-    for row in rows:
-        stands = at.get(row.group, {}).get(row.remote)
-        wanted = row.found.translation if isinstance(row.found, Translated) else None
-        if stands is None or stands.offset != wanted or row.committed.metadata not in ("", stands.metadata):
-            found.append(f"{row.group} in {row.remote}: {stands.offset if stands else 'nothing'} instead of {wanted}")
-    return found

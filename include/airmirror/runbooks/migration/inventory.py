@@ -131,8 +131,7 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
     with Routes(cluster, client) as routes:
         routes.refresh(None)
         names = [topic for topic in routes.topics if not _is_internal(topic, policy)]
-        keys = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
-        began, first = time.monotonic(), extents(routes, keys)
+        began, first = time.monotonic(), extents(routes, routes.keys(names))
         groups = _groups(routes, cluster, unknown)
         producers = _or_unknown(unknown, PRODUCERS, Producers(), lambda: active_producers(routes, first))
         if producers.unknown:
@@ -180,7 +179,7 @@ def _topic(
     sizes: Mapping[TopicPartition, int] | None,
     configs: Mapping[str, str],
 ) -> TopicFacts:
-    keys = [TopicPartition(name, number) for number in range(routes.partitions(name))]
+    keys = routes.keys([name])
     ends = [(last[key].start, first[key].end, last[key].end) for key in keys if key in first and key in last]
     return TopicFacts(
         name=name,

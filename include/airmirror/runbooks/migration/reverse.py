@@ -15,7 +15,6 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
@@ -112,8 +111,7 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
     if not left:
         return []
     with Routes(flow.source, f"airmirror|{flow.name}|{PURPOSE}") as source:
-        there = sorted(set(names) - source.refresh_existing(names).keys())
-        keys = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
+        keys = source.keys_now(names)
         stable = offsets_with_patience(source, keys, LATEST, read_committed=True)
         reverse = caught_up_reverse(source, flow, opened.ledger)  # afterwards: what returned meanwhile is no stranger's
         if reverse is None or not set(names) <= set(owners_now(opened).returning().values()):

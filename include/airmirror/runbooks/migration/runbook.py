@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from airmirror.runbooks.failback.pair import Pair
 
 
-def _copies_acls(flow: Flow) -> bool:
-    return flow.settings.sync_topic_acls_mode == "migrate"
-
-
 def _asks(step: str, title: str, text: str, of: Callable[[Flow], bool] = lambda flow: True) -> Asking[Pair, MoveOrder]:
     return Asking("Do it", worded(text), later("migration.shown:before", step), of, title)
 
@@ -48,7 +44,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
                 "mirror",
                 "create ACLs and quotas",
                 "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
-                _copies_acls,
+                lambda flow: flow.settings.sync_topic_acls_mode == "migrate",
             ),
         ),
         Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups"), is_free=True),

@@ -7,7 +7,7 @@ too late: what is left is a reverse flow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.errors import error_name
@@ -31,14 +31,13 @@ from airmirror.runbooks.moving import moved_again, put_back, remember_again, unl
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import shown_undo
 from airmirror.runbooks.written import written_since
+from airmirror.tell import Tell
 from airmirror.windows.errors import unfreeze_command
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import ProducerBlock
 from airmirror.wire.owners import Owners
 
 NOTHING = GroupsToPutBack((), (), ())
-
-Tell = Callable[[str], None]
 
 
 def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from airmirror.clusters.protocol.groups import not_committable
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import CLEANUP_POLICY, topic_configs
+from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
 from airmirror.partitions import GroupPartition, TopicPartition
@@ -107,11 +107,8 @@ class _Reading:
         ends |= {key: (verified[key].offset + 1, verified[key].target_end) for key in found if key in verified}
         ends |= {key: (here[key], there[found[key]]) for key in brought}
         on_source = compacted_topics(mirror, {key.topic for key in found})
-        configs = topic_configs(mirror.target, {key.topic for key in found.values()}, [CLEANUP_POLICY])
-        compacted = {
-            key.topic: on_source[key.topic] or "compact" in configs.get(remote.topic, {}).get(CLEANUP_POLICY, "")
-            for key, remote in found.items()
-        }
+        on_target = compacted_now(mirror.target, {key.topic for key in found.values()})
+        compacted = {key.topic: on_source[key.topic] or remote.topic in on_target for key, remote in found.items()}
         return cls(mirror, ours, starts, ends, compacted)
 
     def difference(self, point: GroupPoint, translation: int) -> str:
@@ -119,11 +116,10 @@ class _Reading:
         flow = self.mirror.flow
         key, remote = point.key, point.remote
         end, target_end = self.ends[key]
-        is_committed = flow.isolation_level == "read_committed"
         start, (log_start, target_log_start) = point.position - point.again, self.starts[key]
         if start < log_start:
             return ""  # the source has deleted it: on the target the group reads what there is still to be read
-        here = self._next("source", key, start, end, is_committed=is_committed)
+        here = self._next("source", key, start, end, is_committed=flow.reads_committed)
         there = self._next("target", remote, max(translation, target_log_start), target_end, is_committed=True)
         if here is None and (flow.is_aggregate or point.topic not in self.ours):
             return ""  # what others have written there since is no record of this source

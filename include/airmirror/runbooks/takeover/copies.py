@@ -7,20 +7,17 @@ the source, record by record (invariants C and F).
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, counted
-from airmirror.flows.prepare import Opened, catch_up_ledger, dry_run, prepare
-from airmirror.partitions import CopyFacts, TopicPartition
+from airmirror.flows.prepare import Opened, catch_up_ledger, prepare
+from airmirror.partitions import CopyFacts
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.tell import Tell, silent
-from airmirror.topics.remote import TopicPlan
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
-from airmirror.windows.fence import fence_around, leased
+from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.handover import Found, look_at_copies
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
@@ -47,35 +44,10 @@ class Continued(CopyFacts):
     error: AirmirrorError | None
 
 
-@dataclass(frozen=True)
-class TakeoverCopies:
-    """What both clusters say of the flow's partitions: by topic plan, plan, MirrorMaker 2's account, and its copies."""
-
-    topics: TopicPlan
-    planned: Sequence[Planned]
-    recorded: Mapping[TopicPartition, Recorded]
-    found: Mapping[TopicPartition, Found]
-
-    @property
-    def rows(self) -> list[Continued]:
-        return [_continued(item, self.recorded.get(item.key), self.found.get(item.key)) for item in self.planned]
-
-
-def copies_now(opened: Opened) -> TakeoverCopies:
-    """Look at what MirrorMaker 2 has copied, running or not. Writes only the ledger. Raises a cluster's error."""
-    topics, planned = dry_run(opened)
-    with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
-        mirror.refresh()
-        recorded = recorded_progress(mirror.target, opened.flow)
-        state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
-        found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
-    return TakeoverCopies(topics, planned, recorded, found)
-
-
 def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[Continued]:
     """Wait until MirrorMaker 2 is stopped, then take over. Raises MirrorMakerRuns, and what ``take_over_copies`` does."""
     await_stopped(opened, order.wait, tell=progress.phase)
-    rows = take_over_copies(opened, order.by, f"takeover-{uuid.uuid4().hex[:12]}", progress.phase)
+    rows = take_over_copies(opened, order.by, new_window("takeover"), progress.phase)
     for row in rows:
         twice = f", {row.again:,} of its copies are there twice" if row.again else ""
         if row.error is None:
@@ -109,10 +81,11 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = silent) 
             tell(f"committing where {counted(len(copies), 'partition')} continue")
             commit_copies(mirror, granted, fenced.numbers[0], copies, by)
     catch_up_ledger(opened)
-    return [_continued(item, recorded.get(item.key), found.get(item.key)) for item in planned]
+    return [continued(item, recorded.get(item.key), found.get(item.key)) for item in planned]
 
 
-def _continued(item: Planned, recorded: Recorded | None, found: Found | None) -> Continued:
+def continued(item: Planned, recorded: Recorded | None, found: Found | None) -> Continued:
+    """Return where a partition resumes, by MirrorMaker 2's account and what was found of its copies."""
     copies = found if isinstance(found, TakenOver) else None
     return Continued(
         *item.key,

@@ -7,7 +7,6 @@ are written, below what is verified already: each record that they map was just 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.tell import Tell, silent
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.fence import fence_around, leased
+from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.history import History
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
@@ -166,7 +165,7 @@ def _commit_patiently(mirror: Mirror, rows: Sequence[ComparedCopies], wait: floa
 
 def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:
     """Write the mapping records of what was compared, in one transaction under a lease; of partitions that have not changed."""
-    with leased(mirror, f"history-{uuid.uuid4().hex[:8]}", slots=1) as granted:
+    with leased(mirror, new_window("history"), slots=1) as granted:
         fenced = fence_around(granted, 1)
         mirror.catch_up()
         now = _firsts(mirror.index)

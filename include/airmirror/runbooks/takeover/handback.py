@@ -7,7 +7,6 @@ the connector is stopped, or given to Connect's REST API, whose body this makes 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.written import written_since
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
-from airmirror.windows.fence import fence_around, leased
+from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.mirror import Journal
 from airmirror.wire.mirrormaker import source_offset_record
 
@@ -114,7 +113,7 @@ def write_offsets(
     A lease is held meanwhile, so that no window moves on. Raises HandbackRefused, CopiedSince, StillReturning, FlowFrozen,
     OffsetsTopicMissing, FlowBusy, FenceStuck, or a cluster's error.
     """
-    flow, topic, window = opened.flow, order.into, f"handback-{uuid.uuid4().hex[:8]}"
+    flow, topic, window = opened.flow, order.into, new_window("handback")
     with Journal.open(flow, opened.ledger, "handback") as journal:
         if not topic or journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)

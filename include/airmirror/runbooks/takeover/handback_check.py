@@ -17,12 +17,12 @@ from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
-from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.declared import compacted_topics
 from airmirror.windows.handover import BACK
 from airmirror.windows.history import ranges, runs
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import writers
-from airmirror.windows.takeover import Record, missing, read_log
+from airmirror.windows.takeover import BothLogs, Record, missing, read_log
 from airmirror.windows.trail import Trail, follow
 from airmirror.wire.mappings import MappingRecord
 
@@ -135,31 +135,22 @@ def first_records(mirror: Mirror, last: MappingRecord, *, compacted: bool) -> Fi
     Of a ``compacted`` topic either side may lack records that the other has.
     """
     key, remote = last.key, last.remote
-    times = not times_replaced(mirror.flow).matches(last.topic)
+    logs = BothLogs(mirror, key, remote)
     nothing = FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.NOTHING_NEW)
     end = offsets_with_patience(mirror.target, [remote], LATEST, read_committed=True)[remote]
     begin = offsets_with_patience(mirror.target, [remote], EARLIEST)[remote]
     if not begin <= last.target_end <= end:
         reason = f"the remote log has offsets {begin} to {end}, and {last.target_end} was reached: the target has lost records"
         return replace(nothing, verdict=HandbackVerdict.UNKNOWN, reason=reason)
-    theirs = read_log(
-        routes=mirror.target,
-        partition=remote,
-        start=last.target_end,
-        end=end,
-        read_committed=True,
-        most=FIRST,
-        times=times,
-    ).committed[:FIRST]
+    theirs = logs.theirs(last.target_end, end, FIRST)[:FIRST]
     earliest = offsets_with_patience(mirror.source, [key], EARLIEST)[key]
     if earliest > last.source_end:
         reason = f"the source has deleted offsets {last.source_end} to {earliest - 1} since"
         return replace(nothing, verdict=HandbackVerdict.UNKNOWN, records=len(theirs), reason=reason)
     if not theirs:
-        committed = mirror.flow.isolation_level == "read_committed"
-        is_idle = not _ours(mirror, key, last.source_end, read_committed=committed, most=1, times=times)
+        is_idle = not _ours(logs, last.source_end, 1, read_committed=mirror.flow.reads_committed)
         return replace(nothing, verdict=HandbackVerdict.NOTHING_NEW if is_idle else HandbackVerdict.NOTHING_YET)
-    first, differences = _compared(mirror, last, theirs, earliest, times)
+    first, differences = _compared(logs, last, theirs, earliest)
     found = replace(nothing, first=first, records=len(theirs), differences=tuple(differences))
     what = differences[0].what if differences else HandbackVerdict.RESUMED
     if compacted and what in (HandbackVerdict.GAP, HandbackVerdict.STRANGE):
@@ -186,15 +177,15 @@ def _unfit(mirror: Mirror, last: MappingRecord, is_gone: bool) -> FirstRecords |
 
 
 def _compared(
-    mirror: Mirror, last: MappingRecord, theirs: Sequence[Record], earliest: int, times: bool
+    logs: BothLogs, last: MappingRecord, theirs: Sequence[Record], earliest: int
 ) -> tuple[tuple[int, int] | None, list[CopyDifference]]:
     """The place of the first record on both sides, and what is wrong with all of them, in the target's order."""
-    key, position, marks = last.key, last.source_end, [it.digest for it in theirs]
+    position, marks = last.source_end, [it.digest for it in theirs]
     best: tuple[int, tuple[int, int] | None, list[CopyDifference]] | None = None
     for start in dict.fromkeys((position, max(earliest, position - BACK))):
         for committed in (True, False):  # as MirrorMaker 2 may read it: committed records, or everything, its default
             most = position - start + 2 * len(theirs)
-            view = _ours(mirror, key, start, read_committed=committed, most=most, times=times)
+            view = _ours(logs, start, most, read_committed=committed)
             trail = follow([it.digest for it in view], marks, bisect_left(view, position, key=lambda it: it.offset))
             found = sorted(_differences(trail, view, theirs), key=lambda it: it.target)
             wrong = sum(it.records for it in found if it.what is not HandbackVerdict.TWICE)
@@ -204,7 +195,7 @@ def _compared(
             if not wrong:
                 return best[1:]
     assert best is not None
-    if best[1] is None and times and (at := _far(mirror, last, theirs[0])) >= 0:
+    if best[1] is None and logs.keeps_times and (at := _far(logs, theirs[0])) >= 0:
         first = theirs[0].offset
         is_before = at < position
         source, target = ((at, at + 1), (first, first + 1)) if is_before else ((position, at), (first, first))
@@ -214,15 +205,11 @@ def _compared(
     return best[1:]
 
 
-def _ours(
-    mirror: Mirror, key: TopicPartition, start: int, *, read_committed: bool, most: int, times: bool
-) -> list[Record]:
+def _ours(logs: BothLogs, start: int, most: int, *, read_committed: bool) -> list[Record]:
     """The source's records from ``start`` on: about the first ``most`` of those that are committed, or of all."""
-    end = offsets_with_patience(mirror.source, [key], LATEST, read_committed=read_committed)[key]
-    log = read_log(
-        routes=mirror.source, partition=key, start=start, end=end, read_committed=read_committed, most=most, times=times
-    )
-    return log.committed[:most]
+    source, key, times = logs.mirror.source, logs.key, logs.keeps_times
+    end = offsets_with_patience(source, [key], LATEST, read_committed=read_committed)[key]
+    return read_log(source, key, start, end, read_committed=read_committed, most=most, times=times).committed[:most]
 
 
 def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record]) -> Iterator[CopyDifference]:
@@ -238,14 +225,14 @@ def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record])
             yield CopyDifference(HandbackVerdict.GAP, (lost[0].offset, lost[-1].offset + 1), (at, at), len(lost))
 
 
-def _far(mirror: Mirror, last: MappingRecord, first: Record) -> int:
+def _far(logs: BothLogs, first: Record) -> int:
     """The source offset of the target's ``first`` record, found by its timestamp; -1: it is not there."""
-    key, remote = last.key, last.remote
-    found = next(read_records(mirror.target, remote, first.offset, first.offset + 1, read_committed=True), None)
+    source, target, at = logs.mirror.source, logs.mirror.target, first.offset
+    found = next(read_records(target, logs.remote, at, at + 1, read_committed=True), None)
     if found is None or found.timestamp < 0:
         return -1
-    start = offsets_with_patience(mirror.source, [key], found.timestamp)[key]
+    start = offsets_with_patience(source, [logs.key], found.timestamp)[logs.key]
     if start < 0:
         return -1
-    view = _ours(mirror, key, start, read_committed=False, most=FIRST, times=True)
+    view = _ours(logs, start, FIRST, read_committed=False)
     return next((it.offset for it in view if it.digest == first.digest), -1)

@@ -18,9 +18,8 @@ from airmirror.errors import counted
 from airmirror.offsets.syncs import place_of_syncs, read_syncs
 from airmirror.offsets.translation import Sync
 from airmirror.partitions import TopicPartition
-from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.takeover import LogRange, Record, read_log
+from airmirror.windows.takeover import BothLogs, LogRange, Record
 
 MOST_COUNTED = 50  # pairs of syncs out of step, of one partition: the newest
 MOST_LOOKED_AT = 20  # syncs whose records are compared, of one partition
@@ -70,12 +69,9 @@ def incidents(
 
 
 @dataclass(frozen=True)
-class _Logs:
+class _Logs(BothLogs):
     """A partition's logs: where they begin and end."""
 
-    mirror: Mirror
-    key: TopicPartition
-    remote: TopicPartition
     here: tuple[int, int]
     there: tuple[int, int]
 
@@ -88,24 +84,11 @@ class _Logs:
         return cls(mirror, key, remote, *ends)
 
     def source(self, start: int, end: int) -> LogRange:
-        return self._read(self.mirror.flow.isolation_level == "read_committed", start, end, is_source=True)
+        return self.ours(start, min(end, self.end()))
 
     def target(self, start: int, end: int) -> list[Record]:
-        return self._read(True, start, end, is_source=False).committed
-
-    def _read(self, read_committed: bool, start: int, end: int, *, is_source: bool) -> LogRange:
-        routes, partition = (self.mirror.source, self.key) if is_source else (self.mirror.target, self.remote)
-        times = not times_replaced(self.mirror.flow).matches(self.key.topic)
-        stable = offsets_with_patience(routes, [partition], LATEST, read_committed=read_committed)[partition]
-        return read_log(
-            routes=routes,
-            partition=partition,
-            start=start,
-            end=min(end, stable),
-            read_committed=read_committed,
-            most=0,
-            times=times,
-        )
+        stable = offsets_with_patience(self.mirror.target, [self.remote], LATEST, read_committed=True)[self.remote]
+        return self.theirs(start, min(end, stable))
 
 
 def _of_another_log(logs: _Logs, syncs: Sequence[Sync], *, compacted: bool) -> Iterator[Incident]:

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened
+from airmirror.flows.prepare import Opened, dry_run
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Sync, Translated
 from airmirror.partitions import GroupPartition, TopicPartition
-from airmirror.runbooks.takeover.copies import Continued, TakeoverCopies, copies_now
+from airmirror.runbooks.takeover.copies import Continued, continued
 from airmirror.runbooks.takeover.history import Incident, incidents, syncs_of
 from airmirror.topics.drift import Drift, drifts
-from airmirror.windows.connect_offsets import progress_topics
+from airmirror.windows.connect_offsets import progress_topics, recorded_progress, with_connect_offsets
 from airmirror.windows.declared import compacted_topics
+from airmirror.windows.handover import look_at_copies
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import writers
+from airmirror.windows.plan import Planned
 
 
 @dataclass(frozen=True)
@@ -55,42 +57,45 @@ class TakeoverPlan:
 
 def takeover_plan(opened: Opened) -> TakeoverPlan:
     """Look at MirrorMaker 2 and both clusters; only the ledger is written. Raises OffsetsTopicMissing, or a cluster's error."""
-    copies = copies_now(opened)
-    rows = copies.rows
+    topics, planned = dry_run(opened)
     with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
         mirror.refresh()
+        recorded = recorded_progress(mirror.target, opened.flow)
+        state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
+        copies = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
+        rows = [continued(item, recorded.get(item.key), copies.get(item.key)) for item in planned]
         running = writers(mirror.target, opened.flow)
-        syncs, histories = _history(mirror, copies)
-        warnings, forecasts = list(copies.topics.warnings), list[GroupForecast]()
+        syncs, histories = _history(mirror, planned)
+        warnings, forecasts = list(topics.warnings), list[GroupForecast]()
         try:
             forecasts = _groups(group_positions(mirror), rows)
         except AirmirrorError as error:
             warnings.append(f"nothing can be said of groups: {error}")
-    if copies.topics.acls_not_synced:
-        warnings.append(f"ACLs are not copied: {copies.topics.acls_not_synced}")
+    if topics.acls_not_synced:
+        warnings.append(f"ACLs are not copied: {topics.acls_not_synced}")
     return TakeoverPlan(
         flow=opened.flow.name,
         progress_in=tuple(progress_topics(opened.flow)),
-        progress_ms=max((each.time_ms for each in copies.recorded.values()), default=None),
+        progress_ms=max((each.time_ms for each in recorded.values()), default=None),
         running=tuple(running),
         partitions=tuple(rows),
         syncs=syncs,
         histories=histories,
         groups=tuple(forecasts),
-        drift=tuple(drifts(copies.topics)),
+        drift=tuple(drifts(topics)),
         warnings=tuple(warnings),
     )
 
 
 def _history(
-    mirror: Mirror, copies: TakeoverCopies
+    mirror: Mirror, planned: Sequence[Planned]
 ) -> tuple[dict[TopicPartition, Sync], dict[TopicPartition, Sequence[Incident]]]:
     """The newest offset syncs, and what all of them tell, of the partitions that this flow has not copied before."""
-    remote = {item.key: item.remote for item in copies.planned if item.end > 0}
+    remote = {item.key: item.remote for item in planned if item.end > 0}
     missing = mirror.target.refresh_existing({key.topic for key in remote.values()})
     syncs = syncs_of(mirror, remote)
     compacted = compacted_topics(mirror, {key.topic for key in remote})
-    ours = {item.key for item in copies.planned if item.last is not None}
+    ours = {item.key for item in planned if item.last is not None}
     told = {
         key: incidents(mirror, key, remote[key], found, compacted=compacted[key.topic])
         for key, found in syncs.items()
