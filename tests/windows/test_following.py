@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -29,7 +28,7 @@ from airmirror.windows import fence, following
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
-from airmirror.windows.following import Follow, Followed, FollowLoop, Latencies
+from airmirror.windows.following import Follow, FollowLoop, followed
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder
 from airmirror.wire.leases import CurrentLease, LeaseEntry, holder
@@ -387,17 +386,11 @@ def test_how_late_a_window_was() -> None:
             self.source_start, self.copied, self.min_timestamp, self.time_ms = start, copied, 1_000, 1_000 + late_ms
 
     key = TopicPartition("orders", 0)
-    records: list[Any] = [Copied(0, 5_000, 99_000), Copied(100, 98, 200), Copied(198, 1, 400), Copied(199, 1, 3_000)]
-
-    def followed(planned: int) -> Followed | None:
-        late = Latencies({key: planned})
-        assert list(late.noting(records)) == records
-        return late.followed()
-
-    found = followed(100)
+    records = [Copied(0, 5_000, 99_000), Copied(100, 98, 200), Copied(198, 1, 400), Copied(199, 1, 3_000)]
+    found = followed(records, {key: 100})  # type: ignore[arg-type]
     assert found is not None
     assert (found.records, found.median, found.p99) == (100, 0.2, 0.4)
-    assert followed(500) is None
+    assert followed(records, {key: 500}) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("is_held", [True, False])
