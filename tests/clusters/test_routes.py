@@ -33,6 +33,14 @@ def test_leaders_ids_and_offsets(east: Broker, topic) -> None:  # type: ignore[n
             routes.refresh(["no-such-topic"])
 
 
+def test_the_partitions_of_topics_that_are_there(east: Broker, topic) -> None:  # type: ignore[no-untyped-def]
+    """Each once, however often it is named: Kafka refuses a question that names a partition twice."""
+    name = create_topic(east, topic("keys"), 2)
+    with Routes(Cluster("east", (east.bootstrap,), {}), "test") as routes:
+        assert routes.keys_now([name, "no-such-topic", name]) == [TopicPartition(name, 0), TopicPartition(name, 1)]
+        assert routes.keys_now([]) == [] and not routes.partitions("no-such-topic")
+
+
 def test_no_broker_answers() -> None:
     port = free_port()
     with (

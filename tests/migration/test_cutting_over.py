@@ -53,9 +53,17 @@ def test_a_position_that_the_target_did_not_keep_is_named(
 ) -> None:
     key = flow.remote_topic, 0
     after_positions_are_written(monkeypatch, lambda: commit(flow.target, group, {key: 9}))
-    with pytest.raises(
-        GroupsNotMoved, match=f"{group} in {flow.remote_topic}-0 is not at 10 as it was written, but at 9"
-    ):
+    with pytest.raises(GroupsNotMoved, match=f"{group} in {flow.remote_topic}-0 is not at 10, but at 9"):
+        takes(flow.opened, "cut_over_consumers")
+
+
+def test_a_position_whose_metadata_the_target_did_not_keep_is_named(
+    flow: Mirror, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(flow.source, group, {(flow.topic, 0): 10}, "mine")
+    key = flow.remote_topic, 0
+    after_positions_are_written(monkeypatch, lambda: commit(flow.target, group, {key: 10}))
+    with pytest.raises(GroupsNotMoved, match=f"{group} in {flow.remote_topic}-0 is at 10 without its metadata"):
         takes(flow.opened, "cut_over_consumers")
 
 

@@ -341,7 +341,7 @@ DEEP = (
     TAKEOVER,
     more(UNDONE, "a failover, its undo, synchronised groups, two windows", "groups 0", W0, budget=TWICE),
     more(WRITTEN, "a failover, its undo, and somebody writes on east", "undo of a failover"),
-    more(FAILBACK_UNDONE, "a failback, run again, and its undo", "failback"),
+    more(FAILBACK_UNDONE, "a failback, its undo, and it is run again", "failback again"),
     more(FAILBACK_UNDONE, "a failback, its undo, and that of the failover", "undo of a failover"),
     more(FAILBACK, "a failback, and groups that are synchronised both ways", "groups 0", "groups 1", budget=TWICE),
     more(TO_AND_FRO, "a failover, a failback, and its undo", "undo of a failback"),

@@ -232,5 +232,6 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
     assert found["failback"][orders.BEGINS].__qualname__.startswith("stop."), "what begins a return has other steps"
     jumps = migrating.TAKING_BACK, migrating.OPENING, migrating.MOVING
     assert (len(taking_back(rules)), len(unfreezing), len(moving)) == jumps
+    found["failback again"] = (orders.end_the_first, *found["failback"])
     found["undo of a migration again"] = (migrating.await_others, *found["undo of a migration"])
     return found

@@ -211,17 +211,22 @@ def check_still(flow: Flow, rows: Sequence[GroupPosition], now: Sequence[GroupPo
         raise GroupsReadOn(flow.name, tuple(moved_on), flow.source.alias)
 
 
-def displaced(journal: Journal, rows: Sequence[GroupPosition], done: Sequence[GroupOffset]) -> list[str]:
-    """Return the groups of ``rows`` that were moved (``done``), in words, that do not stand where they were moved to, with
-    the metadata of their positions: others move them too, or the target has not kept it."""
+def displaced(
+    journal: Journal, rows: Sequence[GroupPosition], done: Sequence[GroupOffset], *, notes: bool = False
+) -> list[str]:
+    """Return the groups of ``rows`` that were moved (``done``), in words, that do not stand where they were moved to: others
+    move them too. ``notes``: or whose positions have lost their metadata."""
     at = committed_offsets(journal.target, {each.group for each in done if not each.reason})
     found = []
     for row, each in zip(rows, done, strict=True):
-        there, note = at.get(row.group, {}).get(row.remote), row.committed.metadata
-        stands = there is not None and there.offset == each.downstream and note in ("", there.metadata)
-        if not each.reason and not stands:
+        there = at.get(row.group, {}).get(row.remote)
+        if each.reason:
+            continue
+        if there is None or there.offset != each.downstream:
             where = f"at {there.offset}" if there else "nowhere"
-            found.append(f"{row.group} in {row.remote} is not at {each.downstream} as it was written, but {where}")
+            found.append(f"{row.group} in {row.remote} is not at {each.downstream}, but {where}")
+        elif notes and row.committed.metadata not in ("", there.metadata):
+            found.append(f"{row.group} in {row.remote} is at {each.downstream} without its metadata")
     return found
 
 

@@ -211,8 +211,7 @@ class _MirrorMaker:
         there = remote & set(connect(target).topic_names())
         with Routes(target, "airmirror|demo") as routes:
             routes.refresh(there)
-            keys = [TopicPartition(topic, number) for topic in there for number in range(routes.partitions(topic))]
-            return sum(offsets_with_patience(routes, keys, LATEST).values())
+            return sum(offsets_with_patience(routes, routes.keys(there), LATEST).values())
 
 
 def _ours(opened: Opened) -> dict[TopicPartition, list[tuple[int, int]]]:

@@ -238,7 +238,7 @@ class Routes:
     def keys_now(self, topics: Collection[str]) -> list[TopicPartition]:
         """All partitions of those of ``topics`` that are there now, by name."""
         self.refresh_existing(topics)
-        return self.keys(sorted(topics))
+        return self.keys(sorted(set(topics)))
 
     def has(self, partition: TopicPartition) -> bool:
         """Return whether the partition exists, as of the last refresh of its topic."""

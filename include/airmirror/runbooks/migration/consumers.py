@@ -136,7 +136,7 @@ def cut_over_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) ->
             tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(writer, found.left, cut_over=stood)
         wrong = [f"{each.group} in {each.key}: {each.reason}" for each in done if each.reason]
-        wrong += displaced(mirror, found.left, done)
+        wrong += displaced(mirror, found.left, done, notes=True)
     if wrong:
         raise GroupsNotMoved(opened.flow.name, tuple(wrong), move.name)
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on

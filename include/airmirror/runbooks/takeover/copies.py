@@ -1,4 +1,4 @@
-"""``airmirror takeover``: MirrorMaker 2's copies as the flow will resume after them; seen first, then taken over.
+"""``airmirror takeover``: MirrorMaker 2's copies as the flow will resume after them, and how they are taken over.
 
 Taking over commits, under the flow's lease, where each partition resumes, and the mappings of what MirrorMaker 2 has copied
 that this flow has no account of; the next window copies what comes after it, and its gate compares what was taken over with
