@@ -70,6 +70,7 @@ def test_configs_tell_where_they_come_from_and_missing_topics_are_absent(east: B
     ("topic", "reason"),
     [
         (NewTopic("admin-refused", 1, 3), "set replication.factor to the number of brokers at most"),
+        (NewTopic("admin-refused", 1, 3, {}, "other.factor"), "set other.factor to the number of brokers at most"),
         (NewTopic("admin-refused", 1, 1, {"no.such.config": "1"}), "name the config in config.properties.exclude"),
         (NewTopic("admin refused", 1, 1), "invalid"),
     ],

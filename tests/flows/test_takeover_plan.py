@@ -30,7 +30,7 @@ from support.topics import Record, create_topic, delete_topic, end_offsets, prod
 def write_syncs(flow: Mirror, syncs: Sequence[tuple[int, int]]) -> None:
     """As MirrorMaker 2 does."""
     cluster, topic = place_of_syncs(flow.flow)
-    ensure_topic(cluster, topic, 1, COMPACTED)
+    ensure_topic(cluster, topic, 1, COMPACTED, "")
     made = [OffsetSync(flow.topic, 0, *sync) for sync in syncs]
     with Appender(cluster, topic) as appender:
         appender.append([(sync.encode_key(), sync.encode_value()) for sync in made])

@@ -337,7 +337,7 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
         (flow.flow.source, "mm2-offset-syncs.west.internal"),
         (flow.flow.target, f"mm2-offset-syncs.{flow.flow.source.alias}.internal"),
     ):  # what lies in either of other topics tells nothing of this one
-        ensure_topic(place, name, 1, {})
+        ensure_topic(place, name, 1, {}, "")
         with Appender(place, name) as appender:
             appender.append([(other.encode_key(), other.encode_value())])
     written = [OffsetSync(flow.topic, 0, offset, offset) for offset in (0, 40, 80)]

@@ -69,7 +69,8 @@ def emit_checkpoints(
         for missing in mirror.target.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(flow.target, topic, flow.settings.checkpoints_topic_replication_factor, COMPACTED)
+            replicas = flow.settings.checkpoints_topic_replication_factor
+            ensure_topic(flow.target, topic, replicas, COMPACTED, "checkpoints.topic.replication.factor")
         decided = known_resets(mirror)
         rows = group_positions(mirror)
 

@@ -48,7 +48,8 @@ class Heartbeats:
         self.topic = policy_of(flow).heartbeats_topic()
         self.taken, self.failed, self.reason = 0, 0, ""
         replicas = flow.settings.heartbeats_topic_replication_factor
-        ensure_topic(flow.target, self.topic, replicas, {"cleanup.policy": "compact"}, TIMEOUT)
+        key = "heartbeats.topic.replication.factor"
+        ensure_topic(flow.target, self.topic, replicas, {"cleanup.policy": "compact"}, key, TIMEOUT)
         self._producer = producer(flow.target, SETTINGS)
 
     def emit(self) -> None:

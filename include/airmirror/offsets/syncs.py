@@ -79,7 +79,8 @@ def emit_offset_syncs(
         for missing in routes.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor, COMPACTED)
+            replicas = flow.settings.offset_syncs_topic_replication_factor
+            ensure_topic(cluster, topic, replicas, COMPACTED, "offset-syncs.topic.replication.factor")
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger, ledger.load_offset_syncs)

@@ -51,7 +51,7 @@ def _make_missing(flow: Flow, admin: Admin, mappings: str, progress: str) -> Col
     replicas = flow.settings.offset_storage_replication_factor
     partitions = flow.settings.offset_storage_partitions
     missing = [
-        NewTopic(name, count, replicas, config)
+        NewTopic(name, count, replicas, config, "offset.storage.replication.factor")
         for name, count, config in ((mappings, 1, MAPPING_CONFIG), (progress, partitions, PROGRESS_CONFIG))
         if name not in there
     ]

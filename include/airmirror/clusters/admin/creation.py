@@ -65,12 +65,13 @@ def create_topics(admin: Admin, topics: Sequence[NewTopic], timeout: float = 60.
 
 
 def ensure_topic(
-    cluster: Cluster, topic: str, replicas: int, configs: Mapping[str, str], timeout: float = 30.0
+    cluster: Cluster, topic: str, replicas: int, configs: Mapping[str, str], factor_key: str, timeout: float = 30.0
 ) -> None:
-    """Make a topic of one partition where it is missing, as MirrorMaker 2 does. Raises TopicCreationRefused."""
+    """Make a topic of one partition where it is missing, as MirrorMaker 2 does. ``factor_key``: the key that ``replicas`` come
+    from. Raises TopicCreationRefused."""
     admin = connect(cluster)
     if topic not in existing(admin, [topic], timeout):
-        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, configs)], timeout).refused:
+        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, configs, factor_key)], timeout).refused:
             raise refused
 
 
@@ -105,7 +106,7 @@ def _ask(
             else:
                 passes = _code(error) in _PASSING or _lacks_a_node(admin, topic, error, timeout)
                 kind = TopicCreationFailed if passes else TopicCreationRefused
-                refused.append(kind(admin.cluster.alias, topic.name, _reason(error)))
+                refused.append(kind(admin.cluster.alias, topic.name, _reason(topic, error)))
     late = _wait_until_usable(admin, accepted, timeout)
     refused += [TopicCreationFailed(admin.cluster.alias, name, f"has no leaders after {timeout:g} s") for name in late]
     return Created(tuple(name for name in accepted if name not in late), tuple(refused))
@@ -182,15 +183,16 @@ def _code(error: BaseException) -> int:
     return error.args[0].code() if isinstance(error, KafkaException) else KafkaError._FAIL
 
 
-def _reason(error: BaseException) -> str:
+def _reason(topic: NewTopic | NewPartitions, error: BaseException) -> str:
     """Return the broker's reason, and the way out if one is known."""
     said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
     way_out = _WAYS_OUT.get(_code(error))
+    if isinstance(topic, NewTopic) and _code(error) == KafkaError.INVALID_REPLICATION_FACTOR:
+        way_out = f"set {topic.factor_key} to the number of brokers at most"
     return f"{said}; {way_out}" if way_out else said
 
 
 _WAYS_OUT = {
-    KafkaError.INVALID_REPLICATION_FACTOR: "set replication.factor to the number of brokers at most",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "the user of the target needs CREATE and DESCRIBE on the topic",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the user of the target needs CREATE on the cluster",
     KafkaError.INVALID_CONFIG: "name the config in config.properties.exclude",

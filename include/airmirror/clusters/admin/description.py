@@ -51,12 +51,13 @@ class ConfigChange:
 
 @dataclass(frozen=True)
 class NewTopic:
-    """A topic to create. ``replication_factor`` -1: the brokers' default."""
+    """A topic to create. ``replication_factor`` -1: the brokers' default; ``factor_key``: the configuration's key for it."""
 
     name: str
     partitions: int
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
+    factor_key: str = "replication.factor"
 
 
 @dataclass(frozen=True)
