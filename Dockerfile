@@ -32,8 +32,8 @@ RUN PYTHONPATH=include python -m airmirror_local.console \
 
 FROM base AS spark
 # Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with. Left out: packages' own
-# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), what only
-# machine learning computes with, libraries of other systems.
+# tests, Arrow Flight and S3, Hive (as in a Spark that is built without it), what only machine learning computes with, libraries of
+# other systems.
 COPY requirements-executor.txt ./
 RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels -r requirements-executor.txt pyarrow pyspark \

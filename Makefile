@@ -90,7 +90,7 @@ test-quick: install ## the quick tests, with fewer made-up examples: no broker, 
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
 # Four share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 to 16 minutes on 2 cores)
+test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 to 18 minutes on 2 cores)
 	$(call PYTEST,4) -m "not long"
 
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
