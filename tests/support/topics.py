@@ -188,16 +188,14 @@ def produce(
 ) -> int:
     """Produce the records in order and return how many; the partition is the given one, or the key's.
 
-    ``records_per_batch`` makes every batch of a partition hold exactly that many (the last one: the rest).
+    ``records_per_batch`` makes every batch of a partition hold exactly that many (the last one: the rest); without it
+    each partition's records are one batch, as long as they fit (10,000 records, a megabyte).
     ``transactional`` writes all of them in one transaction, which is committed or aborted. An ``idempotent`` producer
     takes librdkafka half a second to start.
     """
     with _producer(
         cluster, codec, records_per_batch, settings, transactional=transactional is not None, idempotent=idempotent
     ) as producer:
-        if records_per_batch is not None:
-            # Records of an unknown topic wait elsewhere, and a flush sends the few that have come from there as a batch.
-            producer.list_topics(topic, SECONDS)
         if transactional:
             producer.begin_transaction()
         count = _send(producer, topic, records, partition)
@@ -345,14 +343,13 @@ def _producer(
     configuration = AT_ONCE | {
         "bootstrap.servers": bootstrap(cluster),
         "compression.type": codec,
-        "linger.ms": 20,
+        "linger.ms": 10_000,  # only full batches leave, however slow the machine is; flush sends the rest
         "enable.idempotence": idempotent or transactional,
         "max.in.flight.requests.per.connection": 5 if idempotent or transactional else 1,  # in order
         "queue.buffering.max.messages": 1_000_000,
     }
     if records_per_batch is not None:
-        # Long enough that only full batches leave; flush sends the rest.
-        configuration |= {"batch.num.messages": records_per_batch, "linger.ms": 10_000, "batch.size": 100_000_000}
+        configuration |= {"batch.num.messages": records_per_batch, "batch.size": 100_000_000}
         configuration |= {"message.max.bytes": 100_000_000}
     if transactional:
         configuration["transactional.id"] = f"test-{uuid4()}"
@@ -369,6 +366,8 @@ def _send(producer: Producer, topic: str, records: Iterable[Record], partition: 
         if error is not None:
             failures.append(error)
 
+    # Records of an unknown topic wait elsewhere, and a flush sends the few that have come from there as a batch.
+    producer.list_topics(topic, SECONDS)
     count = 0
     for record in records:
         if count % 10_000 == 0:
