@@ -197,7 +197,6 @@ def _settings(directory: Path, url: str, port: int, dags: Path, passwords: Path,
             "ENABLE_HEALTH_CHECK": "False",
             "MP_START_METHOD": "forkserver",
             "ORPHANED_TASKS_CHECK_INTERVAL": "10",  # tasks of a scheduler that died are started again soon
-            "SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
             "SCHEDULER_HEARTBEAT_SEC": "1",
             "SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         },

@@ -63,6 +63,12 @@ NAMES = (
     "shown",
     "submitted",
 )
+SOON_TAKEN_FOR_DEAD = {  # a task or scheduler that a test kills; else a slow machine would lose some that live
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+}
 REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
@@ -376,10 +382,7 @@ def airflow(
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
-        # A task whose scheduler has died is noticed soon.
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+        **(SOON_TAKEN_FOR_DEAD if flows & {"terminated", "killed", "scheduler"} else {}),
     }
     assert "airmirror" in {each.name for each in entry_points(group="airflow.plugins")}, (
         "the plugin is not installed: make install"
