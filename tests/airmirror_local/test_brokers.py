@@ -97,7 +97,7 @@ def test_transactions_are_committed_aborted_and_open(west: Broker, topic: Callab
 def test_a_compacted_topic_is_compacted_soon(west: Broker, topic: Callable[[str], str]) -> None:
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     orders = create_topic(west, topic("orders"), config=config)
-    for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.2), reraise=True):
+    for attempt in Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.2), reraise=True):
         with attempt:
             # The active segment is never compacted: each record rolls a new one.
             produce(west, orders, [Record(b"new", b"key")])

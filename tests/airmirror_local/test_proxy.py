@@ -43,10 +43,10 @@ def test_a_held_request_waits_for_its_release(west: Broker, west_proxy: Proxy, o
     west_proxy.on_request = hold = Hold(PRODUCE)
     producing = threading.Thread(target=produce, args=(west_proxy.bootstrap, orders, [Record(b"a")]))
     producing.start()
-    assert hold.reached.wait(20)
+    assert hold.reached.wait(120)
     assert values(west, orders) == []
     hold.release.set()
-    producing.join(20)
+    producing.join(120)
     assert values(west, orders) == [b"a"]
 
 

@@ -58,7 +58,7 @@ def test_the_tables_are_loaded_and_continue_arriving(east: Broker) -> None:
         loaded = load(east.bootstrap, share=0.5, tell=told.append)
         assert list(loaded.values()) == told
         with keep_producing(east.bootstrap, share=0.5) as arrivals:
-            for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
+            for attempt in Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.1), reraise=True):
                 with attempt:
                     assert min(arrivals.sent.get(table.name, 0) for table in TABLES) >= 200
         for table in TABLES:
@@ -73,7 +73,8 @@ def test_the_tables_are_loaded_and_continue_arriving(east: Broker) -> None:
             )
             assert {record.timestamp_type for record in read} == {1}
             segments = (east.directory / "data").glob(f"{table.name}-*/00000000000000000000.log")
-            assert {codec for log in segments for codec in codecs_in(log)} == {CODECS[table.codec]}
+            found = {codec for log in segments for codec in codecs_in(log)}
+            assert CODECS[table.codec] in found <= {CODECS[table.codec], 0}, "one small record alone may not shrink"
     finally:
         for table in TABLES:
             delete_topic(east, table.name)
@@ -87,6 +88,6 @@ def test_what_the_cluster_refuses_is_an_error(east: Broker) -> None:
 
 def test_records_that_stop_arriving_are_an_error(east: Broker) -> None:
     with pytest.raises(RecordsNotProduced), keep_producing(east.bootstrap) as arrivals:
-        for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
+        for attempt in Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.1), reraise=True):
             with attempt:
                 assert arrivals.count >= 100

@@ -155,7 +155,7 @@ def impatient() -> Iterator[None]:
         patched.setattr(draining, "LOOK_SECONDS", 0.05)
         patched.setattr(stillness, "SAMPLE_SECONDS", 0.05)
         patched.setattr(consumers, "LOOK_SECONDS", 0.05)
-        patched.setattr(plan, "REACH_SECONDS", 1.0)
+        patched.setattr(plan, "REACH_SECONDS", 5.0)
         patched.setattr(copies, "await_stopped", partial(await_stopped, still=0.2))
         yield
 

@@ -45,7 +45,6 @@ def test_what_no_node_knows_is_gone_soon(
     west: Broker, new: Proxy, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few of many nodes are asked, and those that say nothing do not change it."""
-    monkeypatch.setattr(routes_module, "OTHER_SECONDS", 0.2)
     name = topic("gone")
     with (
         forward(free_port(), west.port) as other,
@@ -55,10 +54,11 @@ def test_what_no_node_knows_is_gone_soon(
         new.on_answer = Behind(name, [new.port, *[other.port] * 20])
         assert set(routes.refresh_existing([name])) == {name} and other.requests[METADATA] == OTHERS
         new.on_answer = Behind(name, [new.port, free_port(), silent.getsockname()[1]])
+        monkeypatch.setattr(routes_module, "OTHER_SECONDS", 0.2)
         begun = time.monotonic()
         with pytest.raises(TopicNotFound, match=name):
             routes.refresh([name])
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
 
 
 def test_a_node_that_knows_no_brokers_is_not_believed(new: Proxy, topic: Callable[[str], str]) -> None:

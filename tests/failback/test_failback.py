@@ -34,6 +34,7 @@ from support.following import numbered
 from support.killing import Killed
 from support.topics import (
     Record,
+    await_settled,
     create_topic,
     delete_topic,
     end_offsets,
@@ -90,6 +91,8 @@ def test_writers_on_both_sides_are_told_record_by_record(east: Broker, west: Bro
     produce(west, flow.remote_topic, numbered(30, 1000))
     produce(west, flow.remote_topic, numbered(5, 1030), transactional="commit")
     set_config(east, flow.topic, "retention.ms", "86400000")
+    await_settled(east, flow.topic)
+    await_settled(west, flow.remote_topic)
     ends = [end_offsets(west, name) for name in (flow.remote_topic, mapping_topic(flow.flow.source.alias))]
     plan = failback_plan(elsewhere(flow.opened, tmp_path))
     assert ends == [end_offsets(west, name) for name in (flow.remote_topic, mapping_topic(flow.flow.source.alias))]

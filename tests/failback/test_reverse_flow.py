@@ -21,7 +21,7 @@ from support.killing import killed_at
 from support.migrations import ORDER, move_of, takes
 from support.returns import FORWARD, Both, forward_and_reverse, write
 from support.sides import Sides
-from support.topics import create_topic, produce
+from support.topics import await_settled, create_topic, produce
 
 TO_CUT_OVER: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consumers", "reverse")
 
@@ -34,6 +34,7 @@ def both_ways(sides: Sides, directory: Path, policy: str = "identity", **setting
     given = {f"{FORWARD}.{key}": value for key, value in lines.items()}
     both = forward_and_reverse(sides.east, sides.west, directory, topic=topic, policy=policy, settings=given)
     produce(sides.east, topic, numbered(30), transactional="commit")
+    await_settled(sides.east, topic)
     return both
 
 

@@ -17,7 +17,7 @@ from airmirror_local import jars
 from airmirror_local.brokers import Broker
 from support import ROOT
 from support.flows import Mirror, mirror
-from support.topics import Record, produce, read_all
+from support.topics import Record, await_settled, produce, read_all
 
 
 def filled(east: Broker, west: Broker, directory: Path) -> Mirror:
@@ -29,6 +29,7 @@ def filled(east: Broker, west: Broker, directory: Path) -> Mirror:
             produce(east, flow.topic, made[:4], partition=partition)
             produce(east, flow.topic, [Record(b"never")], partition=partition, transactional="abort")
             produce(east, flow.topic, made[4:], partition=partition, transactional="commit")
+        await_settled(east, flow.topic)
         flow.run()
     return flow
 

@@ -19,7 +19,7 @@ from airmirror.wire.mappings import Action, Decision, Hold, ResetRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit
-from support.topics import Record, produce, set_config
+from support.topics import Record, await_settled, produce, set_config
 
 EVIL = "<img src=x onerror=alert(1)>\u202e"
 PASSWORD = "hunter2-never-to-be-seen"
@@ -43,6 +43,7 @@ def test_counts_are_those_of_what_was_produced(east: Broker, west: Broker, tmp_p
     produce(east, flow.topic, values(50), partition=0)
     produce(east, flow.topic, values(30), partition=1, transactional="commit")
     produce(east, flow.topic, values(7), partition=1, transactional="abort")
+    await_settled(east, flow.topic)
     flow.run()
     commit(east, EVIL, {(flow.topic, 0): 20})
     middle_ms = max(last.time_ms for last in flow.opened.ledger.last_mappings().values()) + 1

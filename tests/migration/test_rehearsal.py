@@ -24,7 +24,7 @@ from support.following import numbered
 from support.groups import a_group, commit, committed
 from support.migrations import IDENTITY, mirrored, moving, takes
 from support.snapshots import snapshot
-from support.topics import Record, open_transaction, produce
+from support.topics import Record, await_settled, open_transaction, produce
 
 
 def everything(cluster: Broker, *own: str) -> dict[str, Any]:
@@ -54,6 +54,7 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     commit(east, middle, {(flow.topic, 0): 25, (flow.topic, 1): 120})
     commit(east, marker, {(flow.topic, 0): 40, (flow.topic, 2): 0})
     commit(east, old, {(flow.topic, 1): 3})
+    await_settled(east, flow.topic)
     takes(flow.opened, "mirror")
     commit(west, middle, {(remote, 0): 7})
     before = everything(east, *own), everything(west, *own)

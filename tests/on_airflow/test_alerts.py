@@ -53,6 +53,7 @@ def test_what_is_refused_starts_nothing(airflow: AirflowUnderTest) -> None:
             json=changed(ALERTMANAGER, flow),
             headers={"Authorization": authorization},
             trust_env=False,
+            timeout=120,
         )
         assert refused.status_code == 401, authorization
     assert [run["dag_run_id"] for run in airflow.client.runs("replicate.alerted.west")] == before
@@ -66,7 +67,7 @@ def test_no_route_is_open(airflow: AirflowUnderTest) -> None:
     for path, methods in routes:
         for method in methods:
             for headers in ({}, {"Authorization": "Bearer x"}):
-                answer = httpx.request(method, url + path, headers=headers, trust_env=False)
+                answer = httpx.request(method, url + path, headers=headers, trust_env=False, timeout=120)
                 assert answer.status_code in (401, 403), (method, path)
     for path in ("/docs", "/redoc", "/openapi.json"):
-        assert httpx.get(url + path, trust_env=False).status_code == 404
+        assert httpx.get(url + path, trust_env=False, timeout=120).status_code == 404

@@ -80,7 +80,7 @@ def test_scheduled_runs_replicate_verify_and_advance_and_tell_no_secret(flow: Ai
     page = flow.page(run_id, "verify_window", "data_docs")
     assert page.status_code == 200 and "all 2 partitions passed" in page.text
     assert "sandbox" in page.headers["content-security-policy"]
-    assert httpx.get(str(page.url), trust_env=False).status_code == 401
+    assert httpx.get(str(page.url), trust_env=False, timeout=120).status_code == 401
     syncs = read_all(flow.west, "mm2-offset-syncs.scheduled.internal")
     keys = {record.key for part in syncs.values() for record in part}
     assert {key[2:-4] for key in keys if key} == {flow.topic.encode()}
@@ -151,7 +151,8 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     shown = flow.metrics()
     assert [shown[f"airmirror_records_total{{{labels(number)}}}"] for number in (0, 1)] == [50, 10]
     # Two runs failed; somebody was told of the first one.
-    notified = flow.client.wait(lambda: (flow.under_test.directory / "notified").read_text().splitlines())
+    told = flow.under_test.directory / "notified"
+    notified = flow.client.wait(lambda: told.exists() and told.read_text().splitlines())
     assert notified == [f"{flow.dag_id} {run_id}"]
     assert [shown[f"airmirror_lag_records{{{labels(number)}}}"] for number in (0, 1)] == [5, 0]  # left to the next one
     assert not any(name.startswith("airmirror_held") for name in shown)

@@ -28,7 +28,7 @@ from support.topics import SECONDS, admin
 USER, PASSWORD = "mirror,=user", "pla nted-$ecret\"7;'\\"
 SECRET = "nted-$ecret"  # what of the password is the same however it is quoted
 PLAIN_USER = "mirror"
-SESSION_MS = 1500
+SESSION_MS = 2400
 LISTENERS = {
     "MUTUAL": "SSL",
     "OPEN": "SASL_PLAINTEXT",

@@ -352,7 +352,8 @@ def _producer(
         configuration |= {"batch.num.messages": records_per_batch, "batch.size": 100_000_000}
         configuration |= {"message.max.bytes": 100_000_000}
     if transactional:
-        configuration["transactional.id"] = f"test-{uuid4()}"
+        # a test leaves one open as long as it likes
+        configuration |= {"transactional.id": f"test-{uuid4()}", "transaction.timeout.ms": 600_000}
     producer = Producer(configuration | dict(settings or {}))
     if transactional:
         producer.init_transactions(SECONDS)

@@ -193,6 +193,6 @@ def test_who_may_not_see_acls_copies_records_all_the_same(
 
 def await_acls(admin: Admin, acls: list[Acl]) -> None:
     """Until a broker knows what the controller has written."""
-    for attempt in Retrying(stop=stop_after_delay(10), wait=wait_fixed(0.02), reraise=True):
+    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.02), reraise=True):
         with attempt:
             assert topic_acls(admin) >= set(acls)

@@ -120,7 +120,7 @@ def test_on_real_clusters_and_with_a_source_that_is_down(east: Broker, west: Bro
             f"heartbeats.replication.enabled = false\nreplication.factor = 1\n{IDENTITY}",
             "f",
         )
-        return look(config.flow("a->c"), timeout=2, others=config.enabled)
+        return look(config.flow("a->c"), timeout=5, others=config.enabled)
 
     both = planned(east.bootstrap)
     assert both.create == () and both.topics == {}

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger import Ledger, WindowRow
+from airmirror.ledger import Ledger, WindowRow, samples
 from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
@@ -145,13 +145,16 @@ def test_a_counter_that_fell_gives_no_rate(client: TestClient, ledger: Ledger, n
     assert series["records_per_second"] == [None, None, pytest.approx(2_000)]
 
 
-def test_samples_are_noted_bounded_and_outlive_a_rebuild(ledger: Ledger, now: int) -> None:
+def test_samples_are_noted_bounded_and_outlive_a_rebuild(
+    ledger: Ledger, now: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "LEAST_MS", 600_000)
     fill(ledger, now)
     own = ledger.flow("east->west")
     with ledger.engine.begin() as connection:
         before = connection.exec_driver_sql("select count(*) from samples").scalar_one()
     own.note_sample(lags=True)
-    own.note_sample(lags=False)  # within a second of the one before: a gate that judges often writes no more
+    own.note_sample(lags=False)  # too soon after the one before: a gate that judges often writes no more
     with ledger.engine.begin() as connection:
         rows = connection.exec_driver_sql("select * from samples order by time_ms desc").mappings().all()
     assert len(rows) == before + 1 and rows[0]["records"] == 1005 and rows[0]["lag_records"] == 400

@@ -26,7 +26,7 @@ from airmirror_local.ports import LOOPBACK, free_port
 from support.browser import Seen
 from support.console import HOSTILE, Viewer, served
 from support.flows import Mirror, mirror
-from support.topics import Record, create_topic, delete_topic, produce
+from support.topics import Record, await_settled, create_topic, delete_topic, produce
 from support.waiting import BUSY
 
 CARD = {"order": 7, "Card": "4111", "inner": [{"card": {"number": 1}}], "text": '{"card": "4222", "kept": 1}'}
@@ -165,6 +165,7 @@ def test_what_is_not_copied_says_why(client: TestClient, copied: Mirror, east: B
         producer.produce(copied.topic, b"in a transaction", partition=0)
         producer.flush(30)  # an abort drops what was not sent
         end(30)
+    await_settled(east, copied.topic)
     measure_window(copied.opened, copied.run(), lambda key: True)
     first = len(RECORDS)
     aborted, marker, kept = (look(client, copied, f"offset={first + n}") for n in range(3))

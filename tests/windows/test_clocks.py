@@ -62,7 +62,7 @@ def test_the_clock_of_drivers_and_slots_jumps(
             produce(east, flow.topic, records(100, 1000))
             result = flow.run(with_another_meanwhile)
             assert result.is_verified and result.copied, [str(row.error) for row in result.rows]
-    assert len(off) > len(JUMPS) and time.monotonic() - begun < 60
+    assert len(off) > len(JUMPS) and time.monotonic() - begun < FAR / 10
     assert flow.assert_equal() == 1200
 
 

@@ -21,7 +21,7 @@ from airmirror.wire.merging import MERGED_BELOW
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.following import numbered
-from support.topics import Record, produce
+from support.topics import Record, await_settled, produce
 
 PARTITIONS = 5
 
@@ -63,6 +63,7 @@ def test_every_partition_is_in_one_fetch_and_each_connection_has_one(
         produce(east, flow.topic, numbered(300, 1000 * each), partition=each, records_per_batch=50)
     produce(east, flow.topic, numbered(200, 9000), transactional="abort")
     produce(east, flow.topic, numbered(200, 8000), transactional="commit")
+    await_settled(east, flow.topic)
     assert flow.run(slots=1).is_verified
     assert flow.assert_equal() == PARTITIONS * 300 + 200
     assert {waiting for waiting, _ in asked} == {0}
@@ -103,6 +104,7 @@ def test_batches_that_do_not_fill_the_line_to_a_far_target_are_merged(
         produce(east, flow.topic, sized(1_000), partition=partition, records_per_batch=20)
     produce(east, flow.topic, sized(400), transactional="abort", records_per_batch=20)
     produce(east, flow.topic, sized(400), transactional="commit", records_per_batch=20)
+    await_settled(east, flow.topic)
     monkeypatch.setattr(Routes, "round_trip", lambda self, node: 0.1 if self.alias == "west" else 0.0)
     result = flow.run(slots=1)
     assert not [row.error for row in result.rows if row.error]

@@ -14,6 +14,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.flows import mirror
+from support.following import patiently
 from support.hostile import append, batch, numbered
 
 
@@ -41,4 +42,7 @@ def test_windows_in_a_row_leave_nothing_behind(east: Broker, west: Broker, tmp_p
         if number == 3:  # what is loaded once is loaded by now
             before = held()
     assert before is not None
-    assert all(now <= then for now, then in zip(held(), before, strict=True)), (before, held())
+    for attempt in patiently():  # clients of tests before come and go in this process; what leaks stays
+        with attempt:
+            now = held()
+            assert all(one <= other for one, other in zip(now, before, strict=True)), (before, now)

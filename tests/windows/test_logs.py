@@ -152,7 +152,7 @@ def test_a_compacted_topic_with_holes(east: Broker, west: Broker, tmp_path: Path
     flow = mirror(east, west, tmp_path, config=settings)
     for start in (0, 40, 80):
         produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 7)) for n in range(start, start + 40)])
-    for attempt in Retrying(stop=stop_after_delay(25), wait=wait_fixed(0.2), reraise=True):
+    for attempt in Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.2), reraise=True):
         with attempt:
             produce(east, flow.topic, [Record(b"roll", b"roll")])
             assert len(read_all(east, flow.topic)[0]) < 60

@@ -58,7 +58,7 @@ def test_a_store_that_never_answers_is_unavailable(
     east: Broker, east_proxy: Proxy, west: Broker, tmp_path: Path, error: int
 ) -> None:
     """The window ends in time and says so; nothing is skipped, nothing is to be declared, and the next one resumes."""
-    flow = mirror(east_proxy.bootstrap, west, tmp_path, settings={"window.max.ms": "1500"})
+    flow = mirror(east_proxy.bootstrap, west, tmp_path, settings={"window.max.ms": "4000"})
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     produce(east, flow.topic, records(200, 100))

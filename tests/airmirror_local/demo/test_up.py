@@ -127,8 +127,8 @@ def test_when_up_is_killed_nothing_is_left(tmp_path: Path) -> None:
     home = tmp_path / "up"
     process = subprocess.Popen([str(AIRMIRROR), "up"], env=place(home), stdout=subprocess.DEVNULL)
     try:
-        wait(lambda: (home / "processes.json").exists(), 60)
+        wait(lambda: (home / "processes.json").exists(), 300)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    wait(lambda: not of(home), 30)
+    wait(lambda: not of(home), 120)
