@@ -27,11 +27,16 @@ CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
 def codecs_in(log: Path) -> set[int]:
-    """The codecs of the batches in a segment file, which holds nothing but record batches."""
+    """The codecs of the batches in a segment file, which holds nothing but record batches.
+
+    But for those of one record: librdkafka sends it as it is where it would not shrink.
+    """
     batches = MemoryRecords(log.read_bytes())
     found = set()
     while batches.has_next():
-        found.add(batches.next_batch().compression_type)
+        batch = batches.next_batch()
+        if batch.records_count > 1:
+            found.add(batch.compression_type)
     return found
 
 
@@ -73,8 +78,7 @@ def test_the_tables_are_loaded_and_continue_arriving(east: Broker) -> None:
             )
             assert {record.timestamp_type for record in read} == {1}
             segments = (east.directory / "data").glob(f"{table.name}-*/00000000000000000000.log")
-            found = {codec for log in segments for codec in codecs_in(log)}
-            assert CODECS[table.codec] in found <= {CODECS[table.codec], 0}, "one small record alone may not shrink"
+            assert {codec for log in segments for codec in codecs_in(log)} == {CODECS[table.codec]}
     finally:
         for table in TABLES:
             delete_topic(east, table.name)

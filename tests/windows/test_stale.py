@@ -70,8 +70,7 @@ def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_sl
 
     def sleep_in_the_transaction(self: Intake, *args: object) -> None:
         is_first = threading.current_thread() is not own and not asleep.is_set()
-        written = end_offsets(west, flow.remote_topic)
-        if is_first and end_offsets(west, flow.remote_topic, "read_committed") != written:
+        if is_first and end_offsets(west, flow.remote_topic, "read_committed") != end_offsets(west, flow.remote_topic):
             asleep.set()
             assert awake.wait(120)
         take(self, *args)  # type: ignore[arg-type]
