@@ -91,5 +91,11 @@ def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one()
     )
     with pytest.raises(SparkJobFailed):
         execute(spark, [slot])
-    name = tag(flow.name)
-    assert called == [("interrupt", name), ("tag", name), ("create", None), ("untag", name)]
+    (_, own) = called[2]
+    names = [tag(flow.name), own]
+    assert called == [
+        ("interrupt", tag(flow.name)),
+        *(("tag", name) for name in names),
+        ("create", None),
+        *(("untag", name) for name in names),
+    ]

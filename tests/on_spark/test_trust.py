@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airmirror.on_spark import execute as module
 from airmirror.on_spark import library, sessions
-from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt
+from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt, tag
 from airmirror.on_spark.sessions import SparkRefused, close, connect
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot
@@ -116,11 +116,16 @@ def test_an_added_file_is_another_library(tmp_path: Path) -> None:
 
 
 def test_a_job_that_begins_after_its_time_is_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark interrupts what has begun: its first answer is that there is no such job."""
+    """Spark interrupts what has begun: its first answer is that there is no such job.
+
+    What is interrupted is this execution's alone: an answer that comes late would end the flow's next job.
+    """
     spark, has_ended = Mock(), threading.Event()
     answers = iter([[], [], [], ["job"]])  # the first of all is for what an earlier window left
+    asked: list[str] = []
 
-    def interrupt_tag(_: str) -> list[str]:
+    def interrupt_tag(name: str) -> list[str]:
+        asked.append(name)
         found = next(answers, [])
         if found:
             has_ended.set()
@@ -136,6 +141,18 @@ def test_a_job_that_begins_after_its_time_is_interrupted_too(monkeypatch: pytest
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.01)
     with pytest.raises(SparkJobFailed, match="was interrupted"):
         execute(spark, [a_slot("late")])
+    of_the_flow, *own = asked
+    assert of_the_flow == tag("late->west") and of_the_flow not in own
+    assert {name for call in spark.addTag.call_args_list for name in call.args} == {of_the_flow, *own}
+
+
+def test_a_server_that_is_gone_before_the_job_begins_fails_the_window_as_transient() -> None:
+    spark, tags = Mock(), set[str]()
+    spark.addTag, spark.removeTag = tags.add, tags.remove  # as the client has them: none is removed that was not added
+    spark.interruptTag.side_effect = PySparkException("UNAVAILABLE")
+    with pytest.raises(SparkJobFailed, match="UNAVAILABLE") as caught:
+        execute(spark, [a_slot("gone")])
+    assert caught.value.transient and not tags
 
 
 def test_a_job_without_an_end_is_interrupted(

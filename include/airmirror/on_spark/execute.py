@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -156,8 +157,9 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
 
 @contextmanager
 def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.Event) -> Iterator[None]:
-    """Interrupt the flow's jobs, those that an earlier window left now, those of this thread where they last for longer."""
-    is_over = threading.Event()
+    """Interrupt the flow's jobs, those that an earlier window left now, what this thread runs where it lasts for longer."""
+    # An interruption may still be on its way when its job has ended: by a tag of this execution alone it meets no later one.
+    is_over, own = threading.Event(), f"{tag(flow)} {uuid4().hex}"
 
     def end_when_late() -> None:
         if is_over.wait(seconds):
@@ -166,17 +168,19 @@ def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.
         # Spark interrupts only what has begun: a job that it begins later is met by the next interruption.
         while not is_over.is_set():
             with suppress(PySparkException):  # whoever waits for the job gets the server's error
-                spark.interruptTag(tag(flow))
+                spark.interruptTag(own)
             is_over.wait(AGAIN_SECONDS)
 
+    spark.interruptTag(tag(flow))
+    for name in (tag(flow), own):
+        spark.addTag(name)
+    threading.Thread(target=end_when_late, name="late", daemon=True).start()
     try:
-        spark.interruptTag(tag(flow))
-        spark.addTag(tag(flow))
-        threading.Thread(target=end_when_late, name="late", daemon=True).start()
         yield
     finally:
         is_over.set()
-        spark.removeTag(tag(flow))
+        for name in (tag(flow), own):
+            spark.removeTag(name)
 
 
 def run_tasks(spark: SparkSession, specs: Sequence[object], work: Work) -> list[bytes]:
