@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.on_spark.library import digest
 from support import ROOT
 
 NAMESPACE = f"airmirror-{uuid.uuid4().hex[:8]}"
@@ -119,6 +120,8 @@ def namespace() -> Iterator[None]:
         kubectl("apply", "--filename", str(ROOT / "tests" / "environments" / "kubernetes.yaml"))
         kubectl("wait", "--for=condition=Available", "deployment", "--all", f"--timeout={PATIENCE}s")
         kubectl("wait", "--for=condition=Ready", "pod/worker", f"--timeout={PATIENCE}s")
+        own = in_worker("python", "-c", "from airmirror.on_spark.library import digest; print(digest())").strip()
+        assert own == digest(), "the nodes have images of another Airmirror than this checkout: build them again"
         yield
     finally:
         if not os.environ.get("KEEP"):

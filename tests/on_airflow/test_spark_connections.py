@@ -13,15 +13,18 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.cncf.kubernetes import kube_client
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import ApiException
-from urllib3.exceptions import MaxRetryError
+from urllib3.exceptions import MaxRetryError, ProtocolError
 
+from airmirror.clusters.security.settings import security_of
+from airmirror.config import properties
 from airmirror.flows.audit import Range
+from airmirror.flows.prepare import open_flow
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
 from airmirror.on_airflow.tasks import window as work
-from airmirror.on_airflow.tasks.driver import SecretRefused, files_in_secret
+from airmirror.on_airflow.tasks.driver import CONFIG, SECRETS, SecretRefused, files_in_secret
 from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
 from airmirror.on_airflow.tasks.submit import (
     DriverNotPossible,
@@ -36,6 +39,25 @@ from support.flows import Mirror, mirror
 from support.topics import Record, produce
 
 POSTGRESQL = "postgresql+psycopg2://airmirror:planted@postgres/airmirror"
+
+
+AUTHORITY = "-----BEGIN CERTIFICATE-----\nplanted\n-----END CERTIFICATE-----\n"
+ROLES = ("consumer", "producer", "admin")
+REFERRING = """
+clusters = east, west
+east.bootstrap.servers = one:9092, two:9092
+west.bootstrap.servers = three:9092
+east->west.enabled = true
+east.security.protocol = SASL_SSL
+east.sasl.mechanism = PLAIN
+east.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \
+    username="me" password="${{env:EAST_PASSWORD}}";
+east.ssl.truststore.type = PEM
+east.ssl.truststore.location = {store}
+east.admin.ssl.truststore.location = {store}
+config.providers = env
+config.providers.env.class = EnvVarConfigProvider
+"""
 
 
 def no_connect(*given: object) -> WindowResult:
@@ -277,6 +299,69 @@ def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: py
         with pytest.raises(SecretRefused, match=f"{status} planted.*rights.yaml") as caught, files_in_secret({}, "n"):
             pass
         assert caught.value.transient == (status != 403)
+
+
+def test_a_secret_of_which_no_answer_came_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = _Pods(0)
+    make = pods.create_namespaced_secret
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+
+    def made_unheard(namespace: str, body: dict[str, Any]) -> None:
+        make(namespace, body)
+        raise ProtocolError("planted")
+
+    monkeypatch.setattr(pods, "create_namespaced_secret", made_unheard)
+    with pytest.raises(ProtocolError), files_in_secret({}, "mirrors"):
+        pass
+    assert pods.secrets == {}
+
+
+def test_a_window_is_fenced_even_where_its_driver_can_t_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task is killed once: a worker without `yarn`, or a Kubernetes that does not answer, would leave it writing."""
+    fenced: list[object] = []
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
+    monkeypatch.setattr(work, "interrupt", lambda *given: fenced.append(given[2]))
+
+    def fails(_: object) -> None:
+        raise FileNotFoundError("yarn")
+
+    monkeypatch.setattr(submit.Submission, "kill", fails)
+    place: Any = SimpleNamespace(ledger=POSTGRESQL)
+    windows = windows_of("spark_test", place, "east->west", "w1", Selection(), over_connect=no_connect)
+    with pytest.raises(FileNotFoundError):
+        windows.interrupt()
+    assert fenced == ["w1"]
+
+
+def test_a_driver_in_a_pod_is_given_what_its_configuration_refers_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has neither the worker's environment nor its files."""
+    pods, config, store = _Pods(0), tmp_path / "mirror.properties", tmp_path / "authorities.pem"
+    store.write_text(AUTHORITY)
+    config.write_text(REFERRING.format(store=store))
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    monkeypatch.setenv("EAST_PASSWORD", "planted ${env:NOT_A_REFERENCE}")
+    place = Deployment(config=config, ledger=POSTGRESQL, expectations=Path(), alert_receivers=(), metrics_conn_id="")
+    with open_flow(config, "east->west", f"sqlite:///{tmp_path / 'ledger.db'}") as opened:
+        before = [opened.flow.source.client(role) for role in ROLES]
+        window = submit.Submission(place, "east->west", "w1", "c", Selection(), is_cluster=True, namespace="mirrors")
+        with window._files(opened):
+            ((_, files),) = pods.secrets.items()
+    monkeypatch.delenv("EAST_PASSWORD")
+    store.unlink()
+    config.unlink()
+    for name in (CONFIG, SECRETS):
+        (tmp_path / name).write_text(files[name])
+    overrides = properties.overrides(tmp_path / SECRETS)
+    assert overrides.pop("AIRMIRROR_LEDGER") == POSTGRESQL
+    with open_flow(tmp_path / CONFIG, "east->west", f"sqlite:///{tmp_path / 'ledger.db'}", overrides) as opened:
+        for role, was in zip(ROLES, before, strict=True):
+            security = security_of("east", opened.flow.source.client(role))
+            assert security.truststore and security.truststore.certificates == AUTHORITY
+            assert opened.flow.source.client(role)["sasl.jaas.config"] == was["sasl.jaas.config"]
+            assert 'password="planted ${env:NOT_A_REFERENCE}"' in was["sasl.jaas.config"]
+        assert opened.flow.source.bootstrap_servers == ("one:9092", "two:9092")
 
 
 def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from airmirror.on_spark.job import APPLICATION
 from airmirror.on_spark.library import build, digest
 
 CONFIG, SECRETS, RANGES = "mirror.properties", "secrets.properties", "ranges.json"
-MOUNT = "/etc/airmirror"  # where the driver's pod has the secret
+MOUNT = "/etc/airmirror-window"  # where the driver's pod has the secret; it would hide what else is there
 LABELS = {"app.kubernetes.io/name": "airmirror", "app.kubernetes.io/component": "window"}
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,9 @@ def files_in_secret(contents: Mapping[str, bytes], namespace: str) -> Iterator[D
         pods.create_namespaced_secret(namespace, secret)
     except ApiException as error:
         raise SecretRefused(namespace, str(error.reason), status=int(error.status or 0)) from error
+    except BaseException:  # no answer, or the task's end: whether it was made is not known
+        _remove(pods.delete_namespaced_secret, "secret", name, namespace)
+        raise
     options = {
         f"spark.kubernetes.driver.secrets.{name}": MOUNT,
         "spark.kubernetes.driver.pod.name": driver,

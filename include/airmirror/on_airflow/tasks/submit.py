@@ -18,6 +18,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 
+from airmirror.clusters.security.settings import self_contained
 from airmirror.config import connections_of
 from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range
@@ -217,7 +218,8 @@ class Submission:
 
     def _files(self, opened: Opened) -> AbstractContextManager[DriverFiles]:
         """Give the driver its files, where it runs; they are removed afterwards."""
-        settings = {**_connected(opened), LEDGER: self.deployment.ledger}
+        settings = _connected(opened) if self.namespace is None else _resolved(opened)
+        settings[LEDGER] = self.deployment.ledger
         contents = {SECRETS: javaproperties.dumps(settings, timestamp=None).encode()}
         if self.only_up_to is not None:
             contents[RANGES] = as_text(self.only_up_to.ranges(opened)).encode()
@@ -225,6 +227,17 @@ class Submission:
             return files_here(contents, self.deployment.config)
         contents[CONFIG] = self.deployment.config.read_bytes()
         return files_uploaded(contents) if self.namespace is None else files_in_secret(contents, self.namespace)
+
+
+def _resolved(opened: Opened) -> dict[str, str]:
+    """Return every setting as it is here, for a pod: it has neither this environment nor these files, truststores among them."""
+    found = {setting.key: setting.value for setting in opened.configuration.settings}
+    for cluster in (opened.flow.source, opened.flow.target):
+        whole = self_contained(cluster)
+        found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
+        for key in cluster.properties.keys() | whole.properties.keys():
+            found[f"{cluster.alias}.{key}"] = whole.properties.get(key, "")
+    return found
 
 
 def _connected(opened: Opened) -> dict[str, str]:
