@@ -26,9 +26,11 @@ from airmirror.clusters.admin.client import (
 from airmirror.clusters.admin.creation import (
     REQUEST_RECORDS,
     TopicCreationRefused,
+    TopicDeletionRefused,
     _batches,
     create_partitions,
     create_topics,
+    delete_topics,
 )
 from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
 from airmirror.clusters.security.model import UnsupportedClientSetting
@@ -103,6 +105,21 @@ def test_a_topic_waits_for_a_broker_that_is_shutting_down() -> None:
     west = Admin(Cluster("west", ("a:1",), {}), cast(AdminClient, Restarting()))
     created = create_topics(west, [NewTopic("three", 1, 3), NewTopic("four", 1, 4)])
     assert {each.topic: each.transient for each in created.refused} == {"three": True, "four": False}
+
+
+@pytest.mark.parametrize(
+    ("code", "passes"), [(KafkaError._TIMED_OUT, True), (KafkaError.TOPIC_AUTHORIZATION_FAILED, False)]
+)
+def test_a_topic_that_can_t_be_deleted_now_is_tried_again(code: int, passes: bool) -> None:
+    class Busy:
+        def delete_topics(self, topics: list[str], **_: float) -> dict[str, Future[None]]:
+            refused: Future[None] = Future()
+            refused.set_exception(KafkaException(KafkaError(code)))
+            return {"orders": refused}
+
+    with pytest.raises(TopicDeletionRefused, match="'orders' can't be deleted") as caught:
+        delete_topics(Admin(Cluster("west", ("a:1",), {}), cast(AdminClient, Busy())), ["orders"])
+    assert caught.value.transient == passes
 
 
 @pytest.mark.parametrize("times", [1, 2])

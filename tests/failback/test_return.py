@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from airmirror.clusters.admin.client import connect, topic_configs
+from airmirror.clusters.admin.creation import TopicCreationFailed, TopicCreationRefused
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
@@ -41,6 +43,7 @@ from airmirror.runbooks.failback.undo import undo as undo_return
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.slot.errors import ForeignRecords, SlotFenced
+from airmirror.topics.sync import SyncReport
 from airmirror.windows.errors import ReturnOver
 from airmirror.windows.fence import leased
 from airmirror.windows.mirror import Journal, Mirror
@@ -80,6 +83,21 @@ def resumes(both: Both, first: int, *, shared: list[bytes]) -> None:
     assert result.is_verified and result.copied == 10, "nothing is copied again"
     assert flat(both.values(both.west)) == sorted([*shared, *new])
     assert all(row.error is None for row in compare_all(both.forward, []))
+
+
+@pytest.mark.parametrize("kind", [TopicCreationFailed, TopicCreationRefused])
+def test_a_return_whose_topics_can_t_be_made_now_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, kind: type[TopicCreationRefused]
+) -> None:
+    failed = kind("east", "orders", "planted")
+    monkeypatch.setattr(returning, "planned_return", lambda *_: (None, None))
+    monkeypatch.setattr(returning, "ensure_internal_topics", lambda _: None)
+    monkeypatch.setattr(returning, "introduce", lambda *_: False)
+    monkeypatch.setattr(returning, "apply", lambda *_: SyncReport({}, errors=(failed,)))
+    reverse: Any = SimpleNamespace(flow=SimpleNamespace(reverse_name="east->west"))
+    with pytest.raises(ReturnRefused, match="planted") as caught:
+        returning.bring_about(reverse, {}, print)
+    assert caught.value.transient == failed.transient
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.clusters.admin import client
+from airmirror.clusters.admin.client import AccessDenied
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import Ledger
+from airmirror.offsets import writing
 from airmirror.offsets.syncs import choose, emit_offset_syncs
 from airmirror.partitions import TopicPartition
 from airmirror.windows import index
@@ -28,6 +32,54 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror
 from support.topics import Record, produce, read_all
+
+CONFIGURATION = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+"""
+
+
+class Refusing:
+    """A producer that is refused at once, or at its first record."""
+
+    def __init__(self, code: int, at: str) -> None:
+        self.error, self.at = KafkaError(code), at
+
+    def init_transactions(self, _: float) -> None:
+        if self.at == "init":
+            raise KafkaException(self.error)
+
+    def produce(self, _: str, *, on_delivery: Any, **__: Any) -> None:
+        on_delivery(self.error, None)
+
+    def poll(self, _: float) -> None: ...
+
+    def begin_transaction(self) -> None: ...
+
+    def commit_transaction(self, _: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._STATE))
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "expected"),
+    [
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "init", AccessDenied),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "produce", AccessDenied),
+        (KafkaError._TIMED_OUT, "init", writing.RecordsNotWritten),
+        (KafkaError._MSG_TIMED_OUT, "produce", writing.RecordsNotWritten),
+    ],
+)
+def test_what_is_denied_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, code: int, at: str, expected: type[AirmirrorError]
+) -> None:
+    monkeypatch.setattr(writing, "producer", lambda *_: Refusing(code, at))
+    flow = parse(CONFIGURATION, "test").flow("a->b")
+    into = writing.Destination(flow, flow.source, "mm2-offset-syncs.b.internal", "syncs")
+    with pytest.raises(expected, match=KafkaError(code).str()) as failed:
+        writing.write(into, lambda: [(b"key", b"value")], held=lambda: None, tell=lambda _: None)
+    assert failed.value.transient == (expected is writing.RecordsNotWritten)
 
 
 def mapping_record(*runs: tuple[int, int, int]) -> MappingRecord:

@@ -165,6 +165,19 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
         assert submission._expectations() == told
 
 
+@pytest.mark.parametrize(("follows", "attempt", "told"), [(False, 1, ""), (False, 2, "r"), (True, 1, "r")])
+def test_a_gate_that_is_tried_again_tells_what_it_had_let_pass_before(
+    monkeypatch: pytest.MonkeyPatch, follows: bool, attempt: int, told: str
+) -> None:
+    """The attempt that let it pass has failed for other partitions, and told no asset."""
+    asked: list[str] = []
+    monkeypatch.setattr(work, "verify", lambda *_, followed, **__: asked.append(followed) or ())
+    flow = parse(FOLLOWS if follows else FOLLOWS.replace("900000", "0"), "f").flow("a->b")
+    gate: Any = replicate_dag(flow).task_dict["verify_window"]
+    gate.execute({"ti": SimpleNamespace(try_number=attempt), "run_id": "r", "params": {}})
+    assert asked == [told]
+
+
 def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those run in a row have a number, those of another attempt another name; what XCom says counts for nothing."""
     opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"), ledger=None)

@@ -20,11 +20,13 @@ from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException,
 
 from airmirror.config import parse
 from airmirror.flows import maintenance as flow_maintenance
+from airmirror.flows import reset as reset_work
 from airmirror.flows.audit import Range
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
+from airmirror.offsets.writing import RecordsNotWritten
 from airmirror.on_airflow.dags.audit import CompareRange, audit_dag, places
 from airmirror.on_airflow.dags.common import incident_id
 from airmirror.on_airflow.dags.decide import CarryOut, decide_dag
@@ -32,7 +34,7 @@ from airmirror.on_airflow.dags.maintenance import Prune
 from airmirror.on_airflow.dags.operators import HELD, AskToDecide, Idle
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.question import ACCEPT_LOSS, KEEP, MOST_ASKED
+from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, KEEP, MOST_ASKED
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks.approvals import Approval
@@ -51,7 +53,7 @@ from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
 from airmirror.wire.mappings import Action
 from airmirror_local.brokers import Broker
-from flows.test_decisions import copied_flow, held_flow
+from flows.test_decisions import DIFFERING, copied_flow, held_flow, put_in_place, records
 from support.flows import in_this_process, mirror
 from support.topics import Record, produce, read_all
 
@@ -180,6 +182,38 @@ def test_what_was_decided_is_carried_out_and_judged(
     (decision,) = held.opened.ledger.decisions()
     assert (decision.action, decision.by) == (Action.ACCEPT_LOSS, "ada")
     assert [(given["window"], given["waived"]) for given in judged] == [("w9", {TopicPartition(held.topic, 0): 59})]
+
+
+@pytest.mark.parametrize(("option", "there"), [(AGAIN, DIFFERING), (ACCEPT_LOSS, DIFFERING[:50])])
+def test_what_a_decision_began_is_finished_by_the_tasks_next_attempt(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, there: list[Record]
+) -> None:
+    """Its reset is committed, and nothing is held any more, before offset syncs and checkpoints go back with it."""
+    held = held_flow(copied_flow(east, west, tmp_path))
+    if there != DIFFERING:  # cut since then
+        put_in_place(held, {0: there, 1: records(0, 60)})
+    verified: list[dict[str, Any]] = []
+    monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
+    monkeypatch.setattr(decide_work, "verify", lambda **given: verified.append(given))
+    answer = Approval(option, "see OPS-9", "ada", timezone.utcnow(), [[held.topic, 0, 59]])
+
+    def carry_out() -> None:
+        decide_work.carry_out(deployment(), held.flow.name, "w9", answer, name="an incident", selection=Selection())
+
+    def fails(*_: object) -> None:
+        raise RecordsNotWritten("west", "checkpoints", "a fault")
+
+    with monkeypatch.context() as faulty, pytest.raises(RecordsNotWritten):
+        faulty.setattr(reset_work, "rewind_checkpoints", fails)
+        carry_out()
+    assert not held.opened.ledger.holds() and not verified
+    rewound: list[Any] = []
+    monkeypatch.setattr(reset_work, "rewind_checkpoints", lambda *given: rewound.append(given[2]))
+    carry_out()
+    remote = TopicPartition(held.remote_topic, 0)
+    assert [sorted(starts) for starts in rewound] == [[remote]]
+    assert len(held.opened.ledger.resets()) == (1 if option == AGAIN else 2)
+    assert len(verified) == (0 if option == AGAIN else 1)
 
 
 def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(

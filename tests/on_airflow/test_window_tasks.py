@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +10,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException, DownstreamTasksSkipped
+from typer.testing import CliRunner
 
+from airmirror.cli.main import app
+from airmirror.clusters.admin.creation import TopicCreationFailed, TopicCreationRefused
 from airmirror.config import parse
+from airmirror.flows import post_window
+from airmirror.flows.prepare import Opened, Prepared, open_flow
 from airmirror.flows.selection import Selection
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.database import connect
@@ -19,7 +25,12 @@ from airmirror.on_airflow.dags.operators import CUT, NEXT
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused
 from airmirror.on_airflow.tasks import window as work
+from airmirror.on_airflow.tasks.telling import PartitionsFailed
+from airmirror.on_spark import job
+from airmirror.on_spark import windows as spark_windows
+from airmirror.on_spark.windows import RunWindow
 from airmirror.quality.verdict import Judgement
+from airmirror.topics.sync import SyncReport
 from airmirror.windows.results import WindowResult
 
 CONFIGURATION = """
@@ -45,7 +56,7 @@ class Window:
         if self.cut is not None:
             return WindowResult("a->b", "w", (), partitions=1, seconds=1.0, phases={}, is_cut=self.cut)
         assert self.interrupted.wait(60), "nobody ended it"
-        raise Interrupted
+        raise Interrupted("of its own")
 
     def interrupt(self) -> None:
         self.interrupted.set()
@@ -82,11 +93,13 @@ def test_a_terminated_task_ends_its_window(monkeypatch: pytest.MonkeyPatch) -> N
     assert pushed["return_value"].startswith("r#1-") and CUT not in pushed, "what it has committed is judged"
 
 
-def test_a_paused_dag_ends_its_window_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paused_dag_ends_its_window_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     task = tasks_with(Window(), monkeypatch, is_paused=True)["replicate_window"]
     with pytest.raises(WindowPaused, match=r"replicate\.a\.b is paused") as ended:
         task.work(context({}), Selection())
-    assert isinstance(ended.value.__cause__, Interrupted)
+    assert isinstance(ended.value.__cause__, Interrupted) and "The window ends with: of its own" in caplog.text
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -103,6 +116,36 @@ def test_a_window_that_was_cut_is_followed_by_the_next_at_once(monkeypatch: pyte
     assert list(skipped.value.tasks) == [NEXT]
     with pytest.raises(AirflowSkipException):  # cleared alone
         tasks[NEXT].execute(context(pushed))
+
+
+@pytest.mark.parametrize("kind", [TopicCreationFailed, TopicCreationRefused])
+def test_a_topic_that_can_t_be_made_now_is_tried_again(
+    kind: type[TopicCreationRefused], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In Airflow's task, in a driver of its own and in the command, all the same."""
+    error, passes = kind("b", "a.orders", "planted"), kind is TopicCreationFailed
+    (config := tmp_path / "mirror.properties").write_text(CONFIGURATION)
+    ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
+    monkeypatch.setenv("AIRMIRROR_LEDGER", ledger)
+    report = SyncReport({}, refused=(str(error),), errors=(error,))
+    result = WindowResult("a->b", "w", (), partitions=0, seconds=1.0, phases={}, is_cut=False)
+
+    def prepared(opened: Opened, *_: object) -> Prepared:
+        return Prepared(opened, {}, report.refused, report)
+
+    for module in (job, sys.modules["airmirror.cli.run_window"]):
+        monkeypatch.setattr(module, "prepare", prepared)
+    monkeypatch.setattr(job, "_window", lambda *_: result)
+    monkeypatch.setattr(job, "do_tasks", lambda *_: [])
+    monkeypatch.setattr(post_window, "do_tasks", lambda *_: [])
+    monkeypatch.setattr(spark_windows, "run_judged", lambda *_: RunWindow(result, None))
+    with open_flow(config, "a->b", ledger) as opened, pytest.raises(PartitionsFailed) as failed:
+        work.check_result(prepared(opened), result)
+    assert failed.value.transient == passes
+    submitted = job.main(["--config", str(config), "--flow", "a->b", "--window", "w"])
+    assert submitted == (job.TRANSIENT if passes else job.FINAL)
+    told = CliRunner().invoke(app, ["run-window", "--config", str(config), "--ledger", ledger, "--local"])
+    assert told.exit_code == (75 if passes else 1), told.output
 
 
 def test_past_intervals_are_refused_by_the_flow_s_own_dag() -> None:

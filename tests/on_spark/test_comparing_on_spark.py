@@ -7,9 +7,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
@@ -45,6 +48,26 @@ def copied(west: Broker, name: str, records: dict[int, list[Record]]) -> None:
     create_topic(west, f"copy.{name}", len(records), config)
     for partition, its in records.items():
         produce(west, f"copy.{name}", its, partition=partition)
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_a_comparison_that_is_ended_ends_its_job(monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]) -> None:
+    """Where Spark is gone too, what ended it is told all the same."""
+    asked: list[str] = []
+
+    def gone(tag: str) -> None:
+        asked.append(tag)
+        raise PySparkException("UNAVAILABLE")
+
+    def ended(*_: object) -> None:
+        raise ending
+
+    session: Any = SimpleNamespace(addTag=asked.append, interruptTag=gone, removeTag=asked.append)
+    ends = comparing.ComparedClusters(Cluster("source", ("a:1",), {}), Cluster("target", ("b:1",), {}))
+    monkeypatch.setattr(comparing, "run_tasks", ended)
+    with pytest.raises(ending):
+        comparing.compare_parts(session, ends, ComparisonRequest(("t",)).view, [Part((), ())])
+    assert len(asked) == 3 and len(set(asked)) == 1
 
 
 def test_tasks_find_what_one_process_finds(

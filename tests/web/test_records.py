@@ -96,6 +96,12 @@ def test_a_record_and_its_copy_are_equal_byte_by_byte(client: TestClient, copied
     assert "text" not in look(client, copied, "offset=1")["source"]["value"]
 
 
+def test_a_cluster_without_its_connection_is_told_as_that(client: TestClient, copied: Mirror, tmp_path: Path) -> None:
+    with (tmp_path / "mirror.properties").open("a") as lines:
+        lines.write(f"{copied.flow.source.alias}.airflow.conn.id = nowhere\n")
+    assert look(client, copied, "offset=0", status=503)["detail"].startswith("a cluster's connection can't be used")
+
+
 def test_a_time_finds_the_first_record_that_is_not_earlier(client: TestClient, copied: Mirror) -> None:
     assert look(client, copied, f"time_ms={TIME + 1_500}")["offset"] == 2
     late = look(client, copied, f"time_ms={TIME + 9_000}")

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.transactions import (
     ProducerFenced,
     TransactionalId,
@@ -23,8 +24,10 @@ from airmirror.flows import reset as reset_module
 from airmirror.flows.freezing import freeze, owners_now
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import Ledger
+from airmirror.naming import mapping_topic
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
+from airmirror.slot.outbox import Outbox
 from airmirror.windows import driver, fence, starts
 from airmirror.windows.fence import Renewal, end_window
 from airmirror.windows.judging import no_objection
@@ -35,7 +38,7 @@ from airmirror_local.brokers import Broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
 from support.hostile import delete_records
-from support.topics import end_offsets, produce, read_all
+from support.topics import await_settled, end_offsets, produce, read_all
 
 
 class Frozen(Renewal):
@@ -150,6 +153,27 @@ def test_a_commit_that_is_fenced_before_its_end_says_so(
     assert {each.reason for each in owners_now(flow.opened).frozen.values()} == (
         {"an order of another"} if leased else set()
     )
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads the mapping topic next would wait for its time-out."""
+
+    class Failing(Outbox):
+        def drain(self) -> None:
+            super().drain()
+            raise BrokerUnreachable("west", west.bootstrap, "planted")
+
+    flow = filled(east, west, tmp_path, 10)
+    assert flow.run().is_verified
+    order = ResetOrder(topics=(flow.topic,), partitions=(), choice=Choice.START_AGAIN)
+    with monkeypatch.context() as faulty, pytest.raises(BrokerUnreachable, match="planted"):
+        faulty.setattr(driver, "Outbox", Failing)
+        carry_out(flow.opened, order)
+    await_settled(west, mapping_topic(flow.flow.source.alias))
+    assert not flow.opened.ledger.resets()
+    assert carry_out(flow.opened, order)
 
 
 def test_a_window_that_has_released_its_lease_is_fenced_all_the_same(

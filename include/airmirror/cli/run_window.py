@@ -96,7 +96,8 @@ def run_window(
             errors.append(each.error)
             Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
     if errors or not result.is_verified or prepared.refused:
-        raise typer.Exit(NOT_VERIFIED if prepared.refused else status_of_all(errors))
+        errors += prepared.report.errors
+        raise typer.Exit(NOT_VERIFIED if prepared.is_refused_for_good else status_of_all(errors))
 
 
 def _show_window(prepared: Prepared, judged: RunWindow, tasks: Sequence[PostWindowTask]) -> None:

@@ -118,11 +118,11 @@ def _create_topics(opened: Opened, beside: Opened, topics: Collection[str], tell
     )
     refused = [str(each) for each in (*planned.refused, *elsewhere.refused) if each.topic in topics]
     refused += _not_ours(beside, remote)
-    if not refused:
-        report = apply(flow, only, tell)
-        refused = [str(error) for error in report.errors]
     if refused:
         raise BackfillFailed(flow.name, suffix, tuple(refused))
+    if errors := apply(flow, only, tell).errors:
+        final = any(not error.transient for error in errors)
+        raise BackfillFailed(flow.name, suffix, tuple(map(str, errors)), final)
     return remote
 
 

@@ -53,6 +53,11 @@ class Prepared:
     refused: tuple[str, ...]
     report: SyncReport
 
+    @property
+    def is_refused_for_good(self) -> bool:
+        """Whether something was refused that another try would not bring about."""
+        return not {str(error) for error in self.report.errors if error.transient}.issuperset(self.refused)
+
 
 @contextmanager
 def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, str] | None = None) -> Iterator[Opened]:

@@ -95,8 +95,8 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
                 reason = frozen_topic(opened.flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
                 raise ResetNotPossible(topic, order.choice, reason)
         _check_returns(opened, order)
-        if _was_done(opened, order, granted.check, tell):
-            return []
+        if _finish(opened, order, granted.check, tell) and order.choice is not Choice.ACCEPT_LOSS:
+            return []  # accepted again, a loss is the same; but what now can continue may still hold records that differ
         topics = _remote_topics(opened, order)
         if order.choice is Choice.NEW_TOPIC:
             tell(f"creating {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}")
@@ -186,15 +186,18 @@ def _decide(mirror: Mirror, topics: Mapping[str, str], order: ResetOrder) -> lis
     return resets
 
 
-def _was_done(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: Tell) -> bool:
-    """Return whether a reset of the order's name was committed; finishes the part that was left to do."""
-    if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
-        return False
-    done = {
-        reset.key: reset.window
-        for reset in opened.ledger.resets()
-        if reset.window.rpartition("-")[0] == order.name and reset.topic in order.topics
-    }
+def reset_in_name(opened: Opened, name: str) -> dict[TopicPartition, str]:
+    """The partitions that an order of this name has reset, each with the window of it; none without a name."""
+    if not name:
+        return {}
+    resets = opened.ledger.resets()
+    return {reset.key: reset.window for reset in resets if reset.window.rpartition("-")[0] == name}
+
+
+def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: Tell) -> bool:
+    """Return whether a reset of the order's name was committed; does what was left to do of it."""
+    named = reset_in_name(opened, order.name).items()
+    done = {key: window for key, window in named if key.topic in order.topics}
     last = {key: record for key, record in opened.ledger.last_mappings().items() if key in done}
     starts = {
         TopicPartition(*key): (record.source_start, record.target_start)

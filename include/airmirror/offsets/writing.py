@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from airmirror.clusters.admin.client import producer
+from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
@@ -96,15 +96,15 @@ def write_anew(
 def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Callable[[str], None]) -> int:
     """The same under a lease that is held already: ``held`` raises where it is another's by now (invariant B).
 
-    Raises RecordsNotWritten, and what ``held`` does.
+    Raises RecordsNotWritten, AccessDenied, and what ``held`` does.
     """
     cluster, topic = into.cluster, into.topic
     demanded = {"transactional.id": into.transactional_id, "acks": "all", "enable.idempotence": True}
     writer = producer(cluster, demanded)
-    failed: list[str] = []
+    failed: list[KafkaError] = []
     arguments: dict[str, Any] = {
         "partition": 0,
-        "on_delivery": lambda error, _message: failed.append(str(error)) if error else None,
+        "on_delivery": lambda error, _message: failed.append(error) if error else None,
     }
     try:
         writer.init_transactions(SECONDS)
@@ -116,8 +116,19 @@ def write(into: Destination, records: Records, *, held: Callable[[], None], tell
             writer.produce(topic, key=key, value=value, **arguments)
             writer.poll(0)
         writer.commit_transaction(SECONDS)
-    except (KafkaException, BufferError) as error:
+    except BufferError as error:
         raise RecordsNotWritten(cluster.alias, topic, str(error)) from error
+    except KafkaException as error:
+        raise _not_written(into, [*failed, error.args[0]]) from error
     if failed:
-        raise RecordsNotWritten(cluster.alias, topic, failed[0])
+        raise _not_written(into, failed)
     return len(new)
+
+
+def _not_written(into: Destination, failed: Sequence[KafkaError]) -> AirmirrorError:
+    """The error of a transaction in which these went wrong: what is denied is so at the next try."""
+    cluster, topic = into.cluster, into.topic
+    if denied := next(filter(is_denial, failed), None):
+        servers = ",".join(cluster.bootstrap_servers)
+        return AccessDenied(cluster.alias, servers, f"{denied.str()}: records for {topic!r}")
+    return RecordsNotWritten(cluster.alias, topic, str(failed[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -74,8 +74,10 @@ def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts
         raise not_begun(ends.name, said) or CompareJobFailed(reason(said)) from error
     except BadAnswer as error:
         raise CompareJobFailed(f"the answer of a task can't be used: {error}") from error
-    except KeyboardInterrupt:
-        spark.interruptTag(tag)
+    except BaseException as error:
+        if not isinstance(error, Exception):  # Ctrl-C, or the time-out of Airflow's task
+            with suppress(PySparkException):  # a server that is gone runs nothing
+                spark.interruptTag(tag)
         raise
     finally:
         spark.removeTag(tag)

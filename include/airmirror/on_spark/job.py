@@ -53,9 +53,9 @@ def main(arguments: Sequence[str]) -> int:
     errors += [each.error for each in tasks if each.error is not None]
     for each in (*errors, *prepared.refused):
         _say(each)
-    if prepared.refused or any(not error.transient for error in errors):
+    if prepared.is_refused_for_good or any(not error.transient for error in errors):
         return FINAL
-    return TRANSIENT if errors else DONE
+    return TRANSIENT if errors or prepared.refused else DONE
 
 
 def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection) -> WindowResult:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from airmirror.clusters.protocol.transactions import ProducerFenced, TransactionalId
+from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, transaction_timeout_ms
 from airmirror.slot.copy import put_batches
@@ -41,8 +43,13 @@ def commit(granted: GrantedLease, records: Records, number: int = 0) -> None:
         merging=Merging(),
     )
     try:
-        put_batches(context, batches(records, int(time.time() * 1000)))
-        context.outbox.drain()
+        try:
+            put_batches(context, batches(records, int(time.time() * 1000)))
+            context.outbox.drain()
+        except AirmirrorError:
+            with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
+                transaction.end(commit=False)
+            raise
         transaction.end(commit=True)
     except ProducerFenced:
         granted.check()  # whoever takes the lease fences after it

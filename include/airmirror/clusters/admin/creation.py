@@ -211,10 +211,14 @@ class TopicDeletionRefused(AirmirrorError):
         return f"cluster {self.cluster!r}: topic {self.topic!r} can't be deleted: {self.reason}"
 
 
+class TopicDeletionFailed(TopicDeletionRefused, transient=True):
+    """The same for now: the cluster was too busy, or not all there."""
+
+
 def delete_topics(admin: Admin, names: Collection[str], timeout: float = 60.0) -> None:
     """Delete topics and wait until the cluster does not list them any more; one that is not there is no error.
 
-    Raises TopicDeletionRefused, and what describe() raises.
+    Raises TopicDeletionRefused, TopicDeletionFailed, and what describe() raises.
     """
     if not names:
         return
@@ -224,7 +228,8 @@ def delete_topics(admin: Admin, names: Collection[str], timeout: float = 60.0) -
         except KafkaException as error:
             cause = error.args[0]
             if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise TopicDeletionRefused(admin.cluster.alias, name, cause.str()) from error
+                kind = TopicDeletionFailed if cause.code() in _PASSING else TopicDeletionRefused
+                raise kind(admin.cluster.alias, name, cause.str()) from error
 
     def left() -> set[str]:
         return set(names).intersection(admin.topic_names(timeout))
@@ -236,4 +241,4 @@ def delete_topics(admin: Admin, names: Collection[str], timeout: float = 60.0) -
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else set(names),
     )
     for name in sorted(waiting(left)):
-        raise TopicDeletionRefused(admin.cluster.alias, name, f"it is still there after {timeout:g} s")
+        raise TopicDeletionFailed(admin.cluster.alias, name, f"it is still there after {timeout:g} s")

@@ -32,7 +32,7 @@ def members_of(admin: Admin, groups: Sequence[str], timeout: float = SECONDS) ->
         asked = admin.client.describe_consumer_groups(list(groups[start : start + AT_ONCE]), request_timeout=timeout)
         for name, future in asked.items():
             try:
-                described = future.result(timeout)
+                described = future.result()
             except KafkaException as error:
                 refused[name] = error.args[0].str()
                 continue

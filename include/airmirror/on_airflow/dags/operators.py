@@ -94,6 +94,7 @@ class ReplicateWindow(FlowOperator):
                 result = windows.replicate()
             except Exception as error:
                 if watch.paused:
+                    log.warning("The window ends with: %s", error)
                     raise WindowPaused(dag_id, window) from error
                 raise
         task.xcom_push(CUT, result.is_cut)
@@ -137,7 +138,8 @@ class VerifyWindow(FlowOperator):
         trusted = run if task.try_number == 1 else ""
         try:
             judge = window_id(context, "verify")
-            show, followed = partial(setattr, self, "page"), run if self.follows else ""
+            # What the run's windows had verified meanwhile was received too, and what an earlier attempt has let pass.
+            show, followed = partial(setattr, self, "page"), run if self.follows or task.try_number > 1 else ""
             self.received = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]

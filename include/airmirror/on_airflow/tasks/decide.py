@@ -9,6 +9,7 @@ from typing import Any
 from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived
 from airmirror.flows.holds import record
+from airmirror.flows.reset import reset_in_name
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import (
@@ -100,10 +101,15 @@ def carry_out(
         held = held_by_gate(opened, _incidents(answer.shown))
         if len(held) < len(answer.shown):
             log.warning("%d of them are not held any more, and are left alone.", len(answer.shown) - len(held))
-        if not held:
-            return
         keys = [item.key for item in held]
-        record(opened, keys, action, reason=reason, by=by)
+        # What an earlier attempt has reset is held no more, and may not be finished.
+        shown = {TopicPartition(topic, number) for topic, number, _ in _incidents(answer.shown)}
+        begun = sorted((shown & reset_in_name(opened, name).keys()) - set(keys))
+        if not (keys or begun):
+            return
+        if keys:
+            record(opened, keys, action, reason=reason, by=by)
+        keys += begun
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
         why = {"reason": reason, "by": by, "name": name}
         resets = when_free(opened.flow, lambda: carry_out_reset(opened, keys, action, **why, tell=phase))

@@ -68,8 +68,10 @@ def windows_of(
     )
 
     def interrupt() -> None:
-        submission.kill()
-        work.interrupt(deployment, flow, window, None, selection)
+        try:
+            submission.kill()
+        finally:  # whatever becomes of the driver: what it writes from now on counts for nothing
+            work.interrupt(deployment, flow, window, None, selection)
 
     return Windows(submission.run, interrupt)
 

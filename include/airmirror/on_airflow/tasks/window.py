@@ -113,7 +113,7 @@ def check_result(prepared: Prepared, result: WindowResult) -> None:
     # What the gate holds is its own to tell, in verify_window.
     errors = [row.error for row in result.rows if row.error is not None and not isinstance(row.error, PartitionHeld)]
     if errors or prepared.refused:
-        final = any(not error.transient for error in errors) or bool(prepared.refused)
+        final = prepared.is_refused_for_good or any(not error.transient for error in errors)
         raise PartitionsFailed(result.flow, result.window, (*map(str, errors), *prepared.refused), final)
 
 
@@ -142,9 +142,9 @@ def verify(
     """Judge what is not verified yet, advance what passes, hold what does not; return the topics that received records.
     ``show`` hears of the page. Raises NotVerified.
 
-    ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log;
-    what they had verified meanwhile was received too. Empty: none. Which windows are a run's the mapping topic says, not XCom,
-    where whoever may trigger may write.
+    ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log,
+    or whose gate is tried again; what was verified meanwhile was received too. Empty: none. Which windows are a run's the mapping
+    topic says, not XCom, where whoever may trigger may write.
     """
     by = expectations_of(deployment.expectations)
     with opened_flow(deployment, name, selection) as opened:

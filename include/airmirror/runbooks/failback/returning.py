@@ -52,6 +52,10 @@ class ReturnRefused(RunbookError):
         return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
 
 
+class ReturnNotMade(ReturnRefused, transient=True):
+    """The same for now: the source was too busy for the topics that records return to, or not all there."""
+
+
 class LeftOnSource(RunbookError):
     """Records of the source that are not on the target, and would be left there: neither rescued, nor left on purpose."""
 
@@ -269,7 +273,7 @@ def planned_return(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbour
 def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
     """Make the internal topics of the flow, and the topics that records return to, where they are missing.
 
-    Raises ReturnRefused.
+    Raises ReturnRefused, ReturnNotMade.
     """
     around, planned = planned_return(reverse, names)
     ensure_internal_topics(reverse.flow)
@@ -277,4 +281,5 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
         guard(reverse)
     report = apply(reverse.flow, planned, tell)
     if report.errors:
-        raise ReturnRefused(reverse.flow.reverse_name, tuple(map(str, report.errors)))
+        kind = ReturnNotMade if all(error.transient for error in report.errors) else ReturnRefused
+        raise kind(reverse.flow.reverse_name, tuple(map(str, report.errors)))

@@ -276,5 +276,7 @@ def ledger_here() -> Iterator[Ledger]:
     except NoLedger as error:
         said = "there is no ledger; the first window of a DAG replicate.<source>.<target> makes it"
         raise HTTPException(503, said, HEADERS | {"X-Airmirror": "no ledger"}) from error
+    except BadConnection:  # of a page that reads the clusters too, which tells it
+        raise
     except AirmirrorError as error:  # without its text, which names places and users
         raise HTTPException(503, f"the ledger can't be read: {type(error).__name__}", HEADERS) from error
