@@ -152,12 +152,16 @@ def _patiently() -> Retrying:
 
 
 def alter_configs(cluster: Cluster, topic: str, config: Mapping[str, str]) -> None:
-    """Set configs of a topic that is there."""
+    """Set configs of a topic that is there, and wait until its broker shows them: the answer is the controller's."""
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    client = admin(cluster)
+    client, shown = admin(cluster), ConfigResource(ResourceType.TOPIC, topic)
     for future in client.incremental_alter_configs([resource]).values():
         future.result(SECONDS)
+    for attempt in _patiently():
+        with attempt:
+            (now,) = (future.result(SECONDS) for future in client.describe_configs([shown]).values())
+            assert {name: now[name].value for name in config} == dict(config)
 
 
 def delete_records(cluster: Cluster, topic: str, before: int, partition: int = 0) -> None:

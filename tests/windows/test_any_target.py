@@ -15,10 +15,17 @@ from support.hostile import CODECS, HOUR, LIMIT, NOON, alter_configs, append, ba
 from support.topics import Record, end_offsets, read_all
 
 
-def to(east: Broker, west: Broker, directory: Path, config: dict[str, str], **settings: str) -> Mirror:
-    """A flow whose remote topic is there, with a configuration of its own."""
+def to(
+    east: Broker,
+    west: Broker,
+    directory: Path,
+    config: dict[str, str],
+    source: dict[str, str] | None = None,
+    **settings: str,
+) -> Mirror:
+    """A flow whose remote topic is there, with a configuration of its own; ``source``: that of the topic on the source."""
     own = {key.replace("_", "."): value for key, value in settings.items()}
-    flow = mirror(east, west, directory, settings=own | {"sync.topic.configs.enabled": "false"})
+    flow = mirror(east, west, directory, config=source, settings=own | {"sync.topic.configs.enabled": "false"})
     flow.run()
     alter_configs(west, flow.remote_topic, config)
     return flow
@@ -120,8 +127,8 @@ def test_a_target_that_refuses_old_records(east: Broker, west: Broker, tmp_path:
 
 
 def test_a_target_that_refuses_records_of_the_future(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow = to(east, west, tmp_path, {"message.timestamp.after.max.ms": str(HOUR)})
-    alter_configs(east, flow.topic, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    key = "message.timestamp.after.max.ms"  # from its creation on: a broker applies a change later than it shows it
+    flow = to(east, west, tmp_path, {key: str(HOUR)}, source={key: str(2**63 - 1)})
     append(east, flow.topic, [batch(numbered(3)), batch(numbered(2, size=200, time=2**45), "lz4"), batch(numbered(3))])
     [error] = errors(flow.run())
     assert isinstance(error, WriteRefused)
