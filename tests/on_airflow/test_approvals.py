@@ -137,7 +137,7 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
     held, done = [["orders", 0, 49]], list[Any]()
     monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", "body", list(held)))
-    monkeypatch.setattr(decide, "carry_out", lambda *given, name, **_: done.append((given[-1], name)))
+    monkeypatch.setattr(decide, "carry_out", lambda *given, name, **_: done.append((given[-1], name)) or ())
     context = run_of({}, dag_id="decide.a.b", ask=[["payments", 0, 10**12]])
     asked(every["ask"], context)
     held.append(["payments", 0, 7])

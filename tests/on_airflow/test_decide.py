@@ -52,7 +52,10 @@ def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
         log = flow.client.log(dag_id, run_id, "carry_out")
         assert "as admin wants it: is it so?" in log and "still held by the gate" in log
         assert flow.verified() == 1
-        flow.client.clear(dag_id, run_id, "ask")
+        third, state = flow.run()
+        assert state == "failed" and flow.states(third)["ask_to_decide"] == "success", (
+            "the incident is asked about anew"
+        )
         answer(flow, dag_id, run_id, "Accept the loss", "a load of history, see OPS-7")
         attempt = flow.client.tasks(dag_id, run_id)["carry_out"]["try_number"]
         ended = flow.client.wait_for_run(dag_id, run_id)

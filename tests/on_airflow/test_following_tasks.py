@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -100,8 +101,20 @@ def test_the_same_gate_judges_meanwhile_and_last(
     with caplog.at_level("INFO"):
         result = work.replicate(place, name, f"{run}#1-abcd", "sc://nowhere", Selection())
     assert result.copied == 200 and result.followed is not None and str(result.followed) in caplog.text
+    passed = list[work.Received]()
     with pytest.raises(NotVerified) as failed:
-        work.verify(place, name, "manual__1#verify#1-1", run, Selection(), followed=run)
+        work.verify(place, name, "manual__1#verify#1-1", run, Selection(), followed=run, passed=passed.extend)
+    assert [(each.records, list(each.offsets)) for each in passed] == [(100, [0])], "what passed is told all the same"
+    told = json.loads(json.dumps([each.as_told for each in passed]))
+    assert work.still_to_tell(place, name, told) == tuple(passed)
+    for forged in (
+        {"offsets": {"1": [0, 5]}},
+        {"offsets": {"0": [0, 10_000]}},
+        {"remote_topic": "x"},
+        {"records": "y"},
+    ):
+        assert work.still_to_tell(place, name, [told[0] | forged]) == ()
+    assert work.still_to_tell(place, name, "nonsense") == ()
     assert (failed.value.failed, failed.value.still) == (1, 0), "nobody was told of it before"
     with pytest.raises(NotVerified) as again:
         work.verify(place, name, "manual__1#verify#2-1", "", Selection(), followed=run)

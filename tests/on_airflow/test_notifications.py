@@ -40,6 +40,21 @@ def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1", "replicate.a.b", "r4"]
 
 
+def test_what_nobody_heard_of_is_told_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'ledger.db'}")
+    failed = made(f'support.notifier.FileNotifier {{"path": "{tmp_path}/away/told"}}')["on_failure_callback"]
+
+    def run(name: str) -> Any:
+        return {"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id=name)}
+
+    with pytest.raises(FileNotFoundError):
+        failed(run("r1"))
+    (tmp_path / "away").mkdir()
+    for name in ("r2", "r3"):
+        failed(run(name))
+    assert (tmp_path / "away" / "told").read_text().split() == ["replicate.a.b", "r2"]
+
+
 def test_a_ledger_that_is_away_keeps_nobody_from_hearing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run fails then: the one thing that tells of it may not need the ledger."""
     (tmp_path / "no-directory").touch()

@@ -47,7 +47,7 @@ from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome
-from airmirror.windows.errors import PartitionHeld
+from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
@@ -80,6 +80,7 @@ class Task:
     """A task instance as operators see it: what others have told, and what this one tells."""
 
     try_number = 1
+    failed = 0
 
     def __init__(self, **told: Any) -> None:
         self.told, self.pushed = told, dict[str, Any]()
@@ -89,6 +90,10 @@ class Task:
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
+
+    def get_dr_count(self, dag_id: str, run_ids: list[str], states: list[str]) -> int:
+        assert states == ["failed"] and len(run_ids) == 1
+        return self.failed
 
 
 def opened(tmp_path: Path) -> Opened:
@@ -174,7 +179,7 @@ def test_what_was_decided_is_carried_out_and_judged(
     held = held_flow(copied_flow(east, west, tmp_path))
     judged: list[dict[str, Any]] = []
     monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
-    monkeypatch.setattr(decide_work, "verify", lambda **given: judged.append(given))
+    monkeypatch.setattr(decide_work, "verify", lambda *of_run, **given: judged.append(given | {"window": of_run[2]}))
     answer = Approval(ACCEPT_LOSS, "see OPS-9", "ada", timezone.utcnow(), [[held.topic, 0, 59]])
     decide_work.carry_out(deployment(), held.flow.name, "w9", answer, name="an incident", selection=Selection())
     (reset,) = held.opened.ledger.resets()
@@ -194,7 +199,7 @@ def test_what_a_decision_began_is_finished_by_the_tasks_next_attempt(
         put_in_place(held, {0: there, 1: records(0, 60)})
     verified: list[dict[str, Any]] = []
     monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
-    monkeypatch.setattr(decide_work, "verify", lambda **given: verified.append(given))
+    monkeypatch.setattr(decide_work, "verify", lambda *_, **given: verified.append(given))
     answer = Approval(option, "see OPS-9", "ada", timezone.utcnow(), [[held.topic, 0, 59]])
 
     def carry_out() -> None:
@@ -213,7 +218,29 @@ def test_what_a_decision_began_is_finished_by_the_tasks_next_attempt(
     remote = TopicPartition(held.remote_topic, 0)
     assert [sorted(starts) for starts in rewound] == [[remote]]
     assert len(held.opened.ledger.resets()) == (1 if option == AGAIN else 2)
+    assert len(held.opened.ledger.decisions()) == 1
     assert len(verified) == (0 if option == AGAIN else 1)
+
+
+def test_a_decision_that_is_tried_again_is_written_down_once(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = held_flow(copied_flow(east, west, tmp_path))
+    monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
+    monkeypatch.setattr(decide_work, "verify", lambda *_, **__: None)
+    answer = Approval(ACCEPT_LOSS, "see OPS-9", "ada", timezone.utcnow(), [[held.topic, 0, 59]])
+
+    def carry_out() -> None:
+        decide_work.carry_out(deployment(), held.flow.name, "w9", answer, name="an incident", selection=Selection())
+
+    def busy(*_: object, **__: object) -> None:
+        raise FlowBusy(held.flow.name, "w", "host:1", 0)
+
+    with monkeypatch.context() as meanwhile, pytest.raises(FlowBusy):
+        meanwhile.setattr(decide_work, "when_free", busy)
+        carry_out()
+    carry_out()
+    assert [each.action for each in held.opened.ledger.decisions()] == [Action.ACCEPT_LOSS]
 
 
 def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
@@ -225,7 +252,12 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     held = [["orders", 0, 49]]
     with caplog.at_level(logging.INFO), pytest.raises(DagRunTriggerException):  # as Airflow starts runs
         ask.execute({"ti": Task(verify_window_held=held)})  # type: ignore[typeddict-item]
-    assert ask.conf == {"held": held} and ask.trigger_run_id == incident_id(held)
+    assert ask.conf == {"held": held} and ask.trigger_run_id == incident_id(held) and not ask.reset_dag_run
+    again = Task(verify_window_held=held)
+    again.failed = 1
+    with pytest.raises(DagRunTriggerException) as asked_anew:  # nobody is asked by a run that has failed
+        ask.execute({"ti": again})  # type: ignore[typeddict-item]
+    assert asked_anew.value.reset_dag_run
     assert (
         f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/tasks/ask/required_actions"
         in caplog.text

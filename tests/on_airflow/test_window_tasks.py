@@ -25,7 +25,7 @@ from airmirror.on_airflow.dags.operators import CUT, NEXT
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused
 from airmirror.on_airflow.tasks import window as work
-from airmirror.on_airflow.tasks.telling import PartitionsFailed
+from airmirror.on_airflow.tasks.telling import NotVerified, PartitionsFailed
 from airmirror.on_spark import job
 from airmirror.on_spark import windows as spark_windows
 from airmirror.on_spark.windows import RunWindow
@@ -116,6 +116,29 @@ def test_a_window_that_was_cut_is_followed_by_the_next_at_once(monkeypatch: pyte
     assert list(skipped.value.tasks) == [NEXT]
     with pytest.raises(AirflowSkipException):  # cleared alone
         tasks[NEXT].execute(context(pushed))
+
+
+def test_what_passed_beside_what_is_held_is_told_by_the_next_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow takes no events of a task that fails."""
+    tasks, pushed = tasks_with(Window(), monkeypatch), dict[str, Any]()
+    received = work.Received("orders", "a.orders", "one:9092", "two:9092", 5, {0: (0, 5)})
+
+    def verify(*_: object, passed: Any, **__: object) -> None:
+        passed([received])
+        raise NotVerified("a->b", "w", 1, 0, ("bills-0 differs",), (), held=(("bills", 0, 9),))
+
+    asked: list[Any] = []
+    monkeypatch.setattr(work, "verify", verify)
+    monkeypatch.setattr(work, "still_to_tell", lambda _, flow, told: asked.append((flow, told)) or (received,))
+    monkeypatch.setattr(work, "do_task", lambda *_: [])
+    with pytest.raises(NotVerified):
+        tasks["verify_window"].work(context(pushed), Selection())
+    (alias,) = tasks["emit_offset_syncs"].outlets
+    events = list[Any]()
+    added = SimpleNamespace(add=lambda asset, extra: events.append((asset.uri, extra["offsets"])))
+    with pytest.raises(DownstreamTasksSkipped):
+        tasks["emit_offset_syncs"].work(context(pushed) | {"outlet_events": {alias: added}}, Selection())
+    assert asked == [("a->b", [received.as_told])] and events == [("kafka://two:9092/a.orders", {"0": [0, 5]})]
 
 
 @pytest.mark.parametrize("kind", [TopicCreationFailed, TopicCreationRefused])

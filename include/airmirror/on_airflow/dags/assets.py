@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
 
     from airmirror.on_airflow.tasks.window import Received
 
@@ -32,6 +32,13 @@ def add_to_alias(context: Context, alias: Any, received: Received) -> None:
     offsets = {str(partition): list(places) for partition, places in received.offsets.items()}
     extra: dict[str, Any] = {"source_topic": received.topic, "records": received.records, "offsets": offsets}
     context["outlet_events"][alias].add(Asset(uri=uri, name=uri, group="airmirror"), extra=extra)
+
+
+def add_events(context: Context, task: BaseOperator, received: Sequence[Received]) -> None:
+    """The events of a task, in each alias among its outlets."""
+    for alias in task.outlets:
+        for topic in received:
+            add_to_alias(context, alias, topic)
 
 
 def lineage_of(received: Sequence[Received]) -> OperatorLineage[Any, Any]:

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.assets import add_events, alias_of
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.operators import HELD, AskToDecide, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
@@ -30,8 +31,9 @@ switched on**: it runs only when there is something to decide.
 `ask` reads what is held when it asks, and `carry_out` again when it acts: an answer is for what was shown, and only as long as
 that is still held. A question is about at most {most} partitions: where these are kept held, `ask_about_rest` starts the run
 that asks about the others. A run that an operator starts by hand asks about everything that is held; `held` in its
-configuration, a list of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to
-answer again, clear `ask`. Who decided, when and why is in the mapping topic: `airmirror hold list --history`.
+configuration, a list of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails: the
+next window's run asks again, and so does whoever clears `ask`. Who decided, when and why is in the mapping topic:
+`airmirror hold list --history`.
 """
 
 
@@ -59,7 +61,8 @@ class CarryOut(ApprovedStep):
 
         given = self.answer(context, ASK)
         window, name = window_id(context, "decide"), f"{context['run_id']} of {given.at.isoformat()}"
-        carry_out(deployment(), self.flow, window, given, name=name, selection=selection)
+        received = carry_out(deployment(), self.flow, window, given, name=name, selection=selection)
+        add_events(context, self, received)
         # What is held stays the same incident: no window asks about what a full question had no place for.
         if given.option == KEEP and len(given.shown) >= MOST_ASKED:
             context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))
@@ -88,6 +91,6 @@ def decide_dag(flow: Flow) -> DAG:
             assigned_users=respondents(flow),
             params={"reason": reason},
         )
-        carry_out = CarryOut(task_id="carry_out", flow=flow.name)
+        carry_out = CarryOut(task_id="carry_out", flow=flow.name, outlets=[alias_of(flow)])
         ask >> carry_out >> AskToDecide(task_id="ask_about_rest", trigger_dag_id=dag.dag_id, found_by=carry_out.task_id)
     return dag

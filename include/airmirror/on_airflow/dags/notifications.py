@@ -15,6 +15,8 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airmirror.ledger import FlowLedger
+
 log = logging.getLogger(__name__)
 
 KEY = "on.failure.notifier"
@@ -46,12 +48,13 @@ def callbacks(flow: Flow, kind: str, counts: Callable[[Context], bool] = lambda 
     notifier = _notifier(flow.name, value)
 
     def failed(context: Context) -> None:
-        if counts(context) and _begins(flow.name, kind, True):
-            notifier(context)
+        if counts(context) and not _told(flow.name, kind):
+            notifier(context)  # first: where it fails, nobody has heard of it, and the next run tells
+            _note(flow.name, kind, True)
 
     def succeeded(context: Context) -> None:
-        if counts(context):
-            _begins(flow.name, kind, False)
+        if counts(context) and _told(flow.name, kind):
+            _note(flow.name, kind, False)
 
     return {"on_failure_callback": failed, "on_success_callback": succeeded}
 
@@ -70,17 +73,22 @@ def _notifier(flow: str, value: str) -> Callable[[Context], None]:
     return made
 
 
-def _begins(flow: str, kind: str, failed: bool) -> bool:
-    """Note whether runs fail; whether that has just begun. While the ledger is away each failure begins one: that is why."""
+def _told(flow: str, kind: str) -> bool:
+    """Return whether an earlier run has told of it. While the ledger is away each failure is told: nothing can be noted."""
+    return bool(_in_ledger(flow, lambda own: own.numbers().get((INCIDENT, kind))))
+
+
+def _note(flow: str, kind: str, failed: bool) -> None:
+    _in_ledger(flow, lambda own: own.note({}, {(INCIDENT, kind): float(failed)}))
+
+
+def _in_ledger(flow: str, work: Callable[[FlowLedger], Any]) -> Any:
+    """Return what ``work`` does; None while the ledger is away."""
     from airmirror.ledger import Ledger
 
-    before = False
     try:
         with Ledger(deployment().ledger) as ledger:
-            own = ledger.flow(flow)
-            before = bool(own.numbers().get((INCIDENT, kind)))
-            if before is not failed:
-                own.note({}, {(INCIDENT, kind): float(failed)})
+            return work(ledger.flow(flow))
     except AirmirrorError as error:
         log.warning("Whether others have failed before is not known: %s", error)
-    return failed and not before
+        return None

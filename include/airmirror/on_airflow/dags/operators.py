@@ -15,7 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
+from airmirror.on_airflow.dags.assets import add_events, lineage_of
 from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, incident_id, question_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
 GROUP_TASKS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
-CUT, EMPTY, HELD = "cut", "empty", "held"
+VERIFY = "verify_window"
+CUT, EMPTY, HELD, PASSED = "cut", "empty", "held", "passed"
 
 
 class FlowOperator(BaseOperator):
@@ -131,25 +132,30 @@ class VerifyWindow(FlowOperator):
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
-        from airmirror.on_airflow.tasks.window import verify
+        from airmirror.on_airflow.tasks.window import Received, verify
 
-        task, run = context["ti"], str(context["run_id"])
+        task, run, passed = context["ti"], str(context["run_id"]), list[Received]()
         # Tried or run again, the gate takes nobody's word and reads the target.
         trusted = run if task.try_number == 1 else ""
         try:
             judge = window_id(context, "verify")
             # What the run's windows had verified meanwhile was received too, and what an earlier attempt has let pass.
             show, followed = partial(setattr, self, "page"), run if self.follows or task.try_number > 1 else ""
-            self.received = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
-        except NotVerified as error:
+            self.received = verify(
+                deployment(), self.flow, judge, trusted, selection, followed=followed, show=show, passed=passed.extend
+            )
+        except AirmirrorError as error:
+            # Airflow takes no events of a task that fails: the next one tells them.
+            if passed:
+                task.xcom_push(PASSED, [each.as_told for each in passed])
+            if not isinstance(error, NotVerified):
+                raise
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)
             if held:  # a link in the log can be clicked, one in an error's text can't
                 self.log.warning("To be decided here: %s", question_of(decide_id_of(self.flow), held))
             raise
-        for alias in self.outlets:
-            for topic in self.received:
-                add_to_alias(context, alias, topic)
+        add_events(context, self, self.received)
 
     def get_openlineage_facets_on_complete(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         """From topic to topic, for those that received records; called by Airflow's OpenLineage listener."""
@@ -169,9 +175,15 @@ class RoundOperator(FlowOperator):
 
 
 class EmitOffsetSyncs(RoundOperator):
-    """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
+    """MirrorMaker 2's offset syncs, up to the verified offsets; and the events of a gate that has failed for other partitions.
+    The tasks for groups whose time has not come are skipped.
+    """
 
     def work(self, context: Context, selection: Selection) -> None:
+        if told := context["ti"].xcom_pull(task_ids=VERIFY, key=PASSED):
+            from airmirror.on_airflow.tasks.window import still_to_tell
+
+            add_events(context, self, still_to_tell(deployment(), self.flow, told))
         now = super().work(context, selection)
         skip(name for name in self.get_flat_relative_ids(upstream=False) if name in GROUP_TASKS and name not in now)
 
@@ -247,7 +259,8 @@ log = logging.getLogger(__name__)
 
 
 class AskToDecide(TriggerDagRunOperator):
-    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again.
+    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again, unless
+    that one has failed.
 
     ``found_by``: the task that has found what is held.
     """
@@ -264,6 +277,9 @@ class AskToDecide(TriggerDagRunOperator):
             raise AirflowSkipException("the gate holds nothing that is still to be asked about")
         self.trigger_run_id = incident_id(held)
         self.conf = {"held": held}
+        # A run that has failed shows no question: start it again.
+        failed = context["ti"].get_dr_count(self.trigger_dag_id, run_ids=[self.trigger_run_id], states=["failed"])
+        self.reset_dag_run = failed > 0
         log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
         if dag_is_paused(self.trigger_dag_id):
             log.warning("%s is paused, so that it asks no operator: switch it on.", self.trigger_dag_id)

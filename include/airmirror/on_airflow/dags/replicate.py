@@ -90,7 +90,7 @@ def replicate_dag(flow: Flow) -> DAG:
         )
         follows = flow.window.follow_ms > 0
         verify_window = VerifyWindow(task_id="verify_window", outlets=[alias_of(flow)], follows=follows, **always)
-        emit_offset_syncs = EmitOffsetSyncs(task_id="emit_offset_syncs", **always)
+        emit_offset_syncs = EmitOffsetSyncs(task_id="emit_offset_syncs", outlets=[alias_of(flow)], **always)
         # An operator decides about holds, in a run of its own; this one stays failed. (A gate that passed needs no process
         # to find that out: each one is a second of a run.)
         ask = AskToDecide(

@@ -9,6 +9,7 @@ from typing import Any
 from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived
 from airmirror.flows.holds import record
+from airmirror.flows.prepare import Opened
 from airmirror.flows.reset import reset_in_name
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
@@ -24,7 +25,7 @@ from airmirror.on_airflow.question import (
 )
 from airmirror.on_airflow.tasks.approvals import Approval
 from airmirror.on_airflow.tasks.telling import NotVerified, phase
-from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
+from airmirror.on_airflow.tasks.window import Received, opened_flow, verify, when_free
 from airmirror.partitions import TopicPartition
 from airmirror.wire.mappings import Action
 
@@ -85,17 +86,28 @@ class NoPartitionsNamed(AirmirrorError):
         )
 
 
+def _not_written(
+    opened: Opened, keys: Sequence[TopicPartition], answer: Approval, action: Action
+) -> list[TopicPartition]:
+    """The partitions of which an earlier attempt has not written down what the answer decides."""
+    since_ms, said = int(answer.at.timestamp() * 1000), (action, answer.reason, answer.by)
+    mine = [each for each in opened.ledger.decisions() if each.time_ms >= since_ms]
+    written = {each.key for each in mine if (each.action, each.reason, each.by) == said}
+    return [key for key in keys if key not in written]
+
+
 def carry_out(
     deployment: Deployment, flow: str, window: str, answer: Approval, name: str, selection: Selection
-) -> None:
-    """Write the decision down, do it and judge again. Shown were topics, partitions and last offsets.
+) -> Sequence[Received]:
+    """Write the decision down, do it and judge again; return the topics that received records by that. Shown were topics,
+    partitions and last offsets.
 
     ``name`` tells the answer from every other one. What the gate does not hold any more at that offset is left alone. Raises
     DecisionIncomplete without a reason, ResetNotPossible, NotVerified where what was decided does not pass.
     """
     if answer.option == KEEP:
         log.info("Nothing changes.")
-        return
+        return ()
     action, by, reason = ACTIONS[answer.option], answer.by, answer.reason
     with opened_flow(deployment, flow, selection) as opened:
         held = held_by_gate(opened, _incidents(answer.shown))
@@ -106,9 +118,9 @@ def carry_out(
         shown = {TopicPartition(topic, number) for topic, number, _ in _incidents(answer.shown)}
         begun = sorted((shown & reset_in_name(opened, name).keys()) - set(keys))
         if not (keys or begun):
-            return
-        if keys:
-            record(opened, keys, action, reason=reason, by=by)
+            return ()
+        if new := _not_written(opened, keys, answer, action):
+            record(opened, new, action, reason=reason, by=by)
         keys += begun
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
         why = {"reason": reason, "by": by, "name": name}
@@ -119,10 +131,12 @@ def carry_out(
         passing = waived(opened, keys, [item.last for item in held], action)
     if action not in JUDGED:
         log.info("The next window copies it all, and its gate judges it.")
-        return
+        return ()
+    received = list[Received]()
     try:
-        verify(deployment=deployment, name=flow, window=window, trusted="", selection=selection, waived=passing)
+        verify(deployment, flow, window, "", selection, waived=passing, passed=received.extend)
     except NotVerified as error:
         if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
             raise
         log.warning("The decided partitions passed. Others did not, and are incidents of their own: %s", error)
+    return received

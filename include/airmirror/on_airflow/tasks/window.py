@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
@@ -128,6 +128,12 @@ class Received:
     records: int
     offsets: Mapping[int, tuple[int, int]]
 
+    @property
+    def as_told(self) -> dict[str, Any]:
+        """What ``still_to_tell`` takes, for XCom."""
+        places = {str(number): list(place) for number, place in self.offsets.items()}
+        return {"topic": self.topic, "remote_topic": self.remote_topic, "records": self.records, "offsets": places}
+
 
 def verify(
     deployment: Deployment,
@@ -138,9 +144,10 @@ def verify(
     waived: Mapping[TopicPartition, int] | None = None,
     followed: str = "",
     show: Show = lambda page: None,
+    passed: Callable[[Sequence[Received]], None] = lambda received: None,
 ) -> tuple[Received, ...]:
     """Judge what is not verified yet, advance what passes, hold what does not; return the topics that received records.
-    ``show`` hears of the page. Raises NotVerified.
+    ``show`` hears of the page, ``passed`` of these topics before anything is raised. Raises NotVerified.
 
     ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log,
     or whose gate is tried again; what was verified meanwhile was received too. Empty: none. Which windows are a run's the mapping
@@ -156,6 +163,7 @@ def verify(
             ),
         )
         received = _received(opened, judged, followed)
+    passed(received)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
         return received
@@ -179,14 +187,17 @@ def _keep_verdict(ledger: FlowLedger, window: str, show: Show, rows: Sequence[Ro
 
 def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, ...]:
     """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
-    flow, judged_from = opened.flow, {finding.key: finding.source_start for finding in judged.findings}
+    flow, failed = opened.flow, {verdict.key for verdict in judged.verdicts if verdict.error is not None}
+    # Of a partition that has failed without a look at it nothing is known to be verified now.
+    judged_from = dict.fromkeys(failed, 0) | {finding.key: finding.source_start for finding in judged.findings}
     before = (
         record
         for record in _of_run(opened, followed)
         if record.source_start < judged_from.get(record.key, record.source_end)
     )
+    findings = (finding for finding in judged.findings if finding.key not in failed)
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
-    parts: Iterator[MappingRecord | GateRow] = chain(before, judged.findings)
+    parts: Iterator[MappingRecord | GateRow] = chain(before, findings)
     for part in parts:
         if part.copied:
             topics = part.topic, part.remote_topic
@@ -203,6 +214,33 @@ def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, 
         )
         for topics in sorted(records)
     )
+
+
+def still_to_tell(deployment: Deployment, name: str, told: Any) -> tuple[Received, ...]:
+    """The topics that a gate has let pass and that its task could not tell, as it has failed for others.
+
+    ``told``: each as ``Received.as_told``, from XCom, where others may write too: what the ledger does not know to be verified is
+    left out.
+    """
+    with opened_flow(deployment, name, Selection()) as opened:
+        verified, last = opened.ledger.verified(), opened.ledger.last_mappings()
+        flow = opened.flow
+
+    def known(topic: str, remote: str, number: int, end: int) -> bool:
+        key = topic, number
+        return key in verified and end <= verified[key].target_end and last[key].remote_topic == remote
+
+    found = []
+    try:
+        for each in told:
+            topic, remote = str(each["topic"]), str(each["remote_topic"])
+            places = {int(number): (int(start), int(end)) for number, (start, end) in each["offsets"].items()}
+            if places and all(known(topic, remote, number, end) for number, (_, end) in places.items()):
+                servers = flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0]
+                found.append(Received(topic, remote, *servers, int(each["records"]), places))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        log.warning("No event is written of what the gate has let pass: %r is not what verify_window writes.", error)
+    return tuple(found)
 
 
 def _of_run(opened: Opened, run: str) -> Iterator[MappingRecord]:
