@@ -27,7 +27,7 @@ def found(partition: PartitionPoint | None = THERE, group: GroupPoint = GROUP, *
         "excluded": [],
         "frozen": [],
     }
-    given |= {"has_reverse": True, "now_ms": 1_000} | other
+    given |= {"has_reverse": True, "is_frozen": False, "now_ms": 1_000} | other
     return {
         each.what: each
         for each in findings("east->west", partitions=[partition] if partition else [], groups=[group], **given)
@@ -36,6 +36,23 @@ def found(partition: PartitionPoint | None = THERE, group: GroupPoint = GROUP, *
 
 def test_nothing_stops_what_has_been_replicated() -> None:
     assert {each.level for each in found().values()} == {"ok"}
+
+
+def test_no_way_out_asks_a_source_that_is_gone() -> None:
+    for partition in (replace(THERE, verified_end=5), replace(THERE, lost_on_target=3)):
+        said = found(partition, replace(GROUP, reason="no position"), source_error="it burns")
+        ways = " ".join(each.way_out for each in said.values())
+        assert "airmirror verify" not in ways and "airmirror groups" not in ways and "run-window" not in ways
+    assert (
+        "airmirror verify" in found(replace(THERE, lost_on_target=3))["the target still has what was verified"].way_out
+    )
+
+
+def test_of_a_flow_that_is_failed_over_no_window_is_wanted() -> None:
+    for partition in (None, replace(THERE, source_end=15)):
+        said = found(partition, is_frozen=True)
+        assert not any("run-window" in each.way_out for each in said.values())
+        assert any("failback plan" in each.way_out for each in said.values())
 
 
 def test_a_topic_that_is_excluded_since_is_named() -> None:

@@ -9,15 +9,20 @@ import pytest
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Settings
+from airmirror.flows import reset
 from airmirror.flows.decisions import carry_out_reset, waived
+from airmirror.flows.freezing import freeze
 from airmirror.flows.holds import record
 from airmirror.flows.prepare import catch_up_ledger, prepare
-from airmirror.flows.reset import ResetOrder, consider
+from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.naming import mapping_topic
+from airmirror.offsets.writing import RecordsNotWritten
 from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import ForeignRecords, TopicRecreated, of_flow
 from airmirror.windows.judging import Judged, no_objection
-from airmirror.windows.resets import Choice
+from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.mappings import Action
 from airmirror_local.brokers import Broker
@@ -145,6 +150,52 @@ def test_a_loss_is_accepted_of_a_topic_that_was_cut_and_differs(copied: Mirror) 
     rows = compare_all(flow.opened, [])
     assert [(row.partition, row.records, row.lost, row.error) for row in rows] == [(0, 68, 12, None), (1, 60, 0, None)]
     rebuilt(flow)
+
+
+def test_nobody_is_told_to_delete_what_others_copy_too(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, settings={"aggregate": "true"})
+    shared, alone = (
+        of_flow(TopicRecreated("east", flow.topic, 0, "a", "b"), replace(flow.flow, settings=settings))
+        for settings in (flow.flow.settings, Settings.of({}))
+    )
+    assert "--start-again" in str(shared) and "--recreate-remote-topic" not in str(shared)
+    assert "--recreate-remote-topic" in str(alone)
+    produce(east, flow.topic, records(0, 5))
+    flow.run()
+    for asked in (consider, carry_out):
+        with pytest.raises(ResetNotPossible, match="would be deleted"):
+            asked(flow.opened, ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="a", reason="b"))
+    assert read(flow)[0] == records(0, 5)
+
+
+def test_to_a_frozen_topic_applications_may_write(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """To verify it is the way out of what they meet, and may not lead them to delete it."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(0, 5))
+    flow.run()
+    produce(west, flow.remote_topic, records(5, 1))
+    (foreign,) = compare_all(flow.opened, [])
+    assert isinstance(foreign.error, ForeignRecords)
+    freeze(flow.opened, [flow.topic], reason="moved", by="ada")
+    (frozen,) = compare_all(flow.opened, [])
+    assert frozen.error is None and frozen.records == 5
+
+
+def test_a_command_that_is_repeated_finishes_what_it_began(copied: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left to decide then; offset syncs and checkpoints are to go back."""
+    put_in_place(copied, {0: records(0, 50), 1: records(0, 60)})
+    order = ResetOrder((copied.topic,), (), Choice.ACCEPT_LOSS, by="ada", reason="a test")
+
+    def fails(*_: object) -> None:
+        raise RecordsNotWritten("west", "checkpoints", "planted")
+
+    with monkeypatch.context() as faulty, pytest.raises(RecordsNotWritten):
+        faulty.setattr(reset, "rewind_checkpoints", fails)
+        carry_out(copied.opened, order)
+    rewound: list[object] = []
+    monkeypatch.setattr(reset, "rewind_checkpoints", lambda *given: rewound.append(set(given[2])))
+    assert carry_out(copied.opened, order) == []
+    assert rewound == [{TopicPartition(copied.remote_topic, 0)}]
 
 
 @pytest.mark.long  # tests/offsets/test_resets.py starts again behind what is there

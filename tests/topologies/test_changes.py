@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from airmirror.cli.main import app
+from airmirror.flows.freezing import freeze, unfreeze
+from airmirror.flows.prepare import plan_topics
 from airmirror.flows.reset import ResetOrder, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -137,6 +139,10 @@ def test_a_source_topic_created_again(recreate: bool, clusters: Clusters, runnin
     delete_topic(clusters.a, "orders")
     (refused,) = running.window("A->B").prepared.refused
     assert "does not have it any more" in refused and "--forget" in refused
+    with running.opened("A->B") as opened:  # where it has moved, it may go, and no reset is allowed
+        freeze(opened, ["orders"], reason="moved", by="ada")
+        assert "--forget" not in str(plan_topics(opened).refused)
+        unfreeze(opened, ["orders"], reason="back", by="ada")
     create_topic(clusters.a, "orders")
     more(clusters, count=10)
     assert errors(running.window("A->B")) == {"TopicRecreated"}

@@ -7,12 +7,15 @@ from uuid import uuid4
 
 import pytest
 
+from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
+from airmirror.windows.resets import Choice
+from airmirror.windows.takeover import TailDiffers
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.faults import unseen_before_the_starts
@@ -77,6 +80,25 @@ def test_a_partition_that_was_not_seen_at_first_continues_after_it_too(
     assert [row.error is None for row in flow.run().rows] == [True, False]
     assert flow.run().is_verified
     assert flow.assert_equal() == 200
+
+
+def test_a_loss_is_accepted_after_the_connector_s_progress(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """As the error says; it was copied from its first record on again."""
+    topic = create_topic(west, f"connect-offsets-{uuid4()}", 3)
+    flow = on_connect(east, west, tmp_path, topic)
+    produce(east, flow.topic, numbered(100), partition=0)
+    apply(flow.flow, look(flow.flow))
+    ensure_internal_topics(flow.flow)
+    produce(west, flow.remote_topic, read_all(east, flow.topic)[0][:70], partition=0)
+    produce(west, flow.remote_topic, [Record(b"somebody else's")], partition=0)
+    note(flow, topic, 0, 49, at=1)
+    (differs,) = [row.error for row in flow.run().rows if row.error is not None]
+    assert isinstance(differs, TailDiffers) and "--accept-loss" in str(differs)
+    order = ResetOrder((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
+    (reset,) = carry_out(flow.opened, order)
+    assert (reset.start, reset.lost) == (50, 0)
+    assert flow.run().copied == 50
+    assert len(read_all(west, flow.remote_topic)[0]) == 121
 
 
 def test_a_topic_of_workers_that_is_not_there_is_an_error(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
+from airmirror.errors import named as all_named
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.flows.resuming import check_none_uncounted, resume_after_rescues
@@ -45,7 +46,7 @@ class NotFrozen(AirmirrorError):
         if WHOLE in self.frozen:
             return f"flow {self.flow!r}: the whole flow is frozen; unfreeze it: {unfreeze_command(self.flow)}"
         which = ", ".join(self.topics) or "the flow"
-        return f"flow {self.flow!r}: not frozen: {which} (frozen topics: {', '.join(self.frozen) or 'none'})"
+        return f"flow {self.flow!r}: not frozen: {which} (frozen topics: {all_named(self.frozen) or 'none'})"
 
 
 class NoSuchTopic(AirmirrorError):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, named
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import FlowLedger
 from airmirror.naming import mapping_topic
@@ -42,7 +42,7 @@ class NotHeld(AirmirrorError, bad_input=True):
 
     def __str__(self) -> str:
         which = ", ".join(f"{self.topic}-{number}" for number in self.partitions) or f"no partition of {self.topic}"
-        return f"flow {self.flow!r}: not held: {which}; held are: {', '.join(self.held) or 'none'}"
+        return f"flow {self.flow!r}: not held: {which}; held are: {named(self.held) or 'none'}"
 
 
 class DecisionIncomplete(AirmirrorError, bad_input=True):

@@ -19,6 +19,7 @@ from airmirror.tell import Tell, silent
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import apply
+from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic
 from airmirror.windows.fence import GrantedLease, fence, leased, new_window
 from airmirror.windows.losses import losses
@@ -82,7 +83,7 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
     names = _remote_topics(opened, order)
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.refresh()
-        return [facts for facts in look(mirror, names, order.choice) if facts.problem]
+        return [facts for facts in _looked_at(mirror, names, order.choice) if facts.problem]
 
 
 def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Reset]:
@@ -123,7 +124,13 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
 
 
 def _check_returns(opened: Opened, order: ResetOrder) -> None:
-    """Raise ResetNotPossible where a topic that returns would begin again: its remote topic is the original one."""
+    """Raise ResetNotPossible where the remote topic has more than the flow's copies: that of a topic that returns is the
+    original one, and into that of an aggregate others copy."""
+    if order.recreate and opened.flow.is_aggregate:
+        reason = (
+            "other flows write to its remote topic, which would be deleted; without --recreate-remote-topic it is kept"
+        )
+        raise ResetNotPossible(", ".join(order.topics), order.choice, reason)
     names = returns_of(opened.flow, opened.ledger)
     for topic in () if order.choice is Choice.ACCEPT_LOSS else order.topics:
         if topic in names:
@@ -177,13 +184,21 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = silent) 
 
 def _decide(mirror: Mirror, topics: Mapping[str, str], order: ResetOrder) -> list[Reset]:
     resets = []
-    for facts in look(mirror, topics, order.choice):
+    for facts in _looked_at(mirror, topics, order.choice):
         if order.partitions and facts.partition not in order.partitions:
             continue
         reset = decide(facts, order.choice)
         if reset is not None:
             resets.append(reset)
     return resets
+
+
+def _looked_at(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Facts]:
+    """The facts, with the progress that Connect keeps of what is not known here: windows begin there, and so does a reset."""
+    state = mirror.index.state()
+    if choice is not Choice.FORGET:  # the source does not have these topics
+        state = with_connect_offsets(mirror, state, topics)
+    return look(mirror, topics, choice, state)
 
 
 def reset_in_name(opened: Opened, name: str) -> dict[TopicPartition, str]:
@@ -194,10 +209,13 @@ def reset_in_name(opened: Opened, name: str) -> dict[TopicPartition, str]:
     return {reset.key: reset.window for reset in resets if reset.window.rpartition("-")[0] == name}
 
 
+_MOVES = {Choice.START_AGAIN, Choice.NEW_TOPIC, Choice.ACCEPT_LOSS}
+
+
 def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: Tell) -> bool:
     """Return whether a reset of the order's name was committed; does what was left to do of it."""
-    named = reset_in_name(opened, order.name).items()
-    done = {key: window for key, window in named if key.topic in order.topics}
+    resets = [each for each in opened.ledger.resets() if each.topic in order.topics and each.choice in _MOVES]
+    done = {each.key: each.window for each in resets}  # whoever gave the order: what it left is finished by any
     last = {key: record for key, record in opened.ledger.last_mappings().items() if key in done}
     starts = {
         TopicPartition(*key): (record.source_start, record.target_start)
@@ -205,7 +223,7 @@ def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: T
         if record.window == done[TopicPartition(*key)]  # nothing was copied since
     }
     _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, held, tell)
-    return bool(done)
+    return any(key.topic in order.topics for key in reset_in_name(opened, order.name))
 
 
 def _rewind(

@@ -67,7 +67,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         rows = [_not_compared(last, gone[last.key]) for last in missing]
         chosen = {key: last for key, last in chosen.items() if key not in gone}
         logs = look_at_logs(mirror, list(chosen.values()))
-        progress = ledger.progress()
+        progress, owners = ledger.progress(), ledger.owners()
         resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
         for reset in ledger.resets():
             resets.get(reset.key, set()).update((reset.lost_first, reset.start))
@@ -76,7 +76,13 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
             end = ends.get(last.remote, last.target_end)
             rows.append(
                 _compared(
-                    logs=logs, mappings=mappings, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
+                    logs=logs,
+                    mappings=mappings,
+                    last=last,
+                    progress=progress.get(key, -1),
+                    end=end,
+                    resets=resets[key],
+                    is_ours=not (flow.is_aggregate or owners.why_frozen(key.topic)),
                 )
             )
     return sorted(rows, key=lambda row: row.key)
@@ -109,10 +115,18 @@ def _stable_ends(target: Routes, records: Iterable[MappingRecord]) -> dict[Topic
 
 
 def _compared(
-    logs: Logs, mappings: Sequence[MappingRecord], last: MappingRecord, progress: int, end: int, resets: Collection[int]
+    logs: Logs,
+    mappings: Sequence[MappingRecord],
+    last: MappingRecord,
+    progress: int,
+    end: int,
+    resets: Collection[int],
+    *,
+    is_ours: bool,
 ) -> ComparedPartition:
     """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to resume, so that
-    what the target holds before is accepted."""
+    what the target holds before is accepted; ``is_ours``: nobody else is to write to its remote topic. To a frozen one
+    applications may."""
     alias, key = logs.source.alias, last.key
     now = logs.source.topic_ids[last.topic]
     if now != last.source_topic_id:
@@ -148,7 +162,7 @@ def _compared(
         # What was lost, or what another writer left before a take-over, may lie up to the next record that has records.
         accepted = is_taken_over(mapping) or ((accepted or is_declared(mapping)) and not mapping.copied)
     else:
-        if before is not None and not logs.flow.is_aggregate:
+        if before is not None and is_ours:
             errors.append(_foreign(logs, before, end))
     lost = sum(mapping.lost for mapping in mappings)
     named = tuple(error for error in (of_flow(each, logs.flow) for each in errors) if error is not None)

@@ -149,7 +149,8 @@ def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection
     in_order = (
         sql.select(
             mappings.c.key,
-            mappings.c.log_offset,
+            *log,
+            mappings.c.source_start,
             sql.func.max(sql.case((is_kept, 1), else_=0))
             .over(partition_by=log, order_by=mappings.c.source_start)
             .label("kept"),
@@ -158,7 +159,9 @@ def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection
         .where(mappings.c.flow == flow)
         .subquery()
     )
-    query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
+    # By offset: of a deletion that stops on its way what is left has no gap.
+    by_offset = (*(in_order.c[column.name] for column in log), in_order.c.source_start)
+    query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(*by_offset)
     return [bytes(row.key) for row in connection.execute(query)]
 
 

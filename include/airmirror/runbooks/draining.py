@@ -51,12 +51,16 @@ class SourceNotQuiet(RunbookError, transient=True):
 
 
 class NotDrained(RunbookError, transient=True):
-    """Partitions of which not everything is verified on the target; nothing was frozen."""
+    """Partitions of which not everything is verified on the target; nothing was changed."""
 
     @property
     def what(self) -> str:
         status = command("status", flow=self.flow)
-        return f"not everything is verified on the target, so that nothing was frozen; {status} shows what holds it up"
+        return f"not everything is verified on the target, so that nothing was changed; {status} shows what holds it up"
+
+
+class DrainStopped(NotDrained, transient=False):
+    """The same for an error that does not pass by itself."""
 
 
 def await_quiet(
@@ -168,7 +172,8 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     order = WindowOrder(window, slots=slots, only=only, tell=tell)
     result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)
-    wrong = [str(row.error) for row in result.rows if row.error is not None and only(row.key)]
+    errors = [row.error for row in result.rows if row.error is not None and only(row.key)]
+    wrong, stopped = [*map(str, errors)], any(not error.transient for error in errors) or prepared.is_refused_for_good
     if topics is None:
         wrong += _refused(prepared)
     else:
@@ -177,7 +182,7 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
             f"{topic} is not replicated now: {why} says why" for topic in sorted(set(topics) - set(prepared.topics))
         ]
     if wrong:
-        raise NotDrained(opened.flow.name, tuple(wrong))
+        raise (DrainStopped if stopped else NotDrained)(opened.flow.name, tuple(wrong))
 
 
 def _is_leased(opened: Opened) -> bool:

@@ -15,6 +15,7 @@ class PartitionError(AirmirrorError, OfPartition):
     partition: int
 
     flow = ""  # source->target, for the commands of the message: no fact of the partition, so ``of_flow`` sets it
+    is_shared = False  # whether others write to its remote topic, by ``of_flow`` too: it is never begun again
     end_return = ""  # the command that ends the return of its topic, by ``of_flow`` too; empty: it does not return
     bad_from = ""  # which fact of an error is ``first_bad``; empty: none is
 
@@ -38,7 +39,7 @@ class CopyError(PartitionError, OfCopy):
 def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
     """The error itself, given its flow where it meets it: from then on its commands run as printed."""
     if isinstance(error, PartitionError):
-        error.flow = flow.name
+        error.flow, error.is_shared = flow.name, flow.is_aggregate
         into = flow.returns.get(error.topic)
         error.end_return = end_return(flow, into) if into else ""
     return error
@@ -61,7 +62,8 @@ def reset_command(error: PartitionError, what: str, *options: str) -> str:
 
 def ways_out(error: PartitionError, *ways: tuple[str, ...]) -> str:
     """Choices, each as ``reset_command`` has it. The remote topic of what returns is the original: never begun again."""
-    shown = [reset_command(error, *way) for way in ways if not (error.end_return and "--start-again" in way)]
+    fit = [way for way in ways if not (error.is_shared and way == EMPTY)]
+    shown = [reset_command(error, *way) for way in fit if not (error.end_return and "--start-again" in way)]
     if error.end_return:
         shown.append(f"end its return, which deletes nothing: {error.end_return}")
     return ", or ".join(shown)

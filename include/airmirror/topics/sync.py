@@ -115,6 +115,7 @@ def look(
             f"{len(new)} new topics are not replicated ({REFRESHES} = false): {named(new, MOST_NAMED)}",
         )
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
+    gone = {topic: remote for topic, remote in gone.items() if not shut.get(topic, shut.get("", ""))}  # they have moved
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     own = {topic: name for topic, name in planned.topics.items() if topic not in flow.returns}
     if not flow.settings.sync_topic_acls_enabled or not own:

@@ -89,7 +89,8 @@ class PartitionHeld(PartitionError):
         return f"{self.key}: held from offset {self.offset} on by {self.by} since {utc(self.since_ms)}: {self.reason}"
 
     def __str__(self) -> str:
-        release = command("hold", "release", self.topic, "--partition", self.partition, "--reason", "…", flow=self.flow)
+        words = ("hold", "release", self.topic, "--partition", self.partition, "--reason", "…", "--yes")
+        release = command(*words, flow=self.flow)
         mend = f"mend the cause, then {command('verify', flow=self.flow)}"
         way_out = f"release it: {release}" if self.is_decided else mend
         return f"cluster {self.cluster!r}: {self.what}; {way_out}"
@@ -151,7 +152,8 @@ class FlowFrozen(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"flow {self.flow!r} was frozen by {self.by} at {utc(self.since_ms)}: {self.reason}; no window writes to its "
-            f"remote topics any more, until it is unfrozen: {unfreeze_command(self.flow)}"
+            f"remote topics any more, until it is unfrozen: {unfreeze_command(self.flow)}, or, where applications work on the "
+            f"target by now, failed back: {command('failback', 'run', '--reason', '…', flow=self.flow)}"
         )
 
 
@@ -168,7 +170,8 @@ class TopicFrozen(PartitionError):
 
 def frozen_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> str:
     """Who has frozen a topic, when and why, and the way out."""
-    return f"frozen by {by} at {utc(since_ms)}: {reason}; unfreeze it: {unfreeze_command(flow, topic)}"
+    ways = f"if it has moved, name it in {flow}.topics.exclude; else unfreeze it: {unfreeze_command(flow, topic)}"
+    return f"frozen by {by} at {utc(since_ms)}: {reason}; {ways}"
 
 
 class ReturnOver(PartitionError, transient=True):

@@ -10,6 +10,7 @@ from uuid import UUID
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
@@ -25,14 +26,15 @@ from airmirror.wire.mappings import MappingRecord, ResetRecord
 NO_TOPIC = UUID(int=0)
 
 
-def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Facts]:
-    """The facts of every partition of ``topics`` (with their remote topics). The index has been brought up to date.
+def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice, state: State | None = None) -> list[Facts]:
+    """The facts of every partition of ``topics`` (with their remote topics). The index has been brought up to date; ``state``:
+    in the place of its own.
 
     A remote topic that is not there counts as empty. Raises TopicNotFound for a topic that the source does not have,
     unless it is to be forgotten; ResetNotPossible where one that is to be forgotten is there.
     """
     flow, source, target, index = mirror.flow, mirror.source, mirror.target, mirror.index
-    state = index.state()
+    state = state or index.state()
     if choice is Choice.FORGET:
         missing = source.refresh_existing(topics)
         for topic in sorted(topics):

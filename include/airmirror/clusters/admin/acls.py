@@ -58,7 +58,7 @@ class AclRefused(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"cluster {self.alias!r}: the ACL {self.acl} can't be changed: {self.reason}; "
-            "the user needs ALTER on the cluster, or set sync.topic.acls.enabled = false"
+            "the user needs ALTER on the cluster; sync.topic.acls.enabled = false copies no ACLs"
         )
 
 

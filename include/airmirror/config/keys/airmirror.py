@@ -22,7 +22,7 @@ KEYS = (
         "window.follow.ms = 0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
         "meanwhile. If Spark needs more than 30 s to start the slots, the extra time is counted. A window ends soon where there "
-        "is something new to copy, or others want the flow's lease, so it may be hours; after a day it ends. 0: the window "
+        "is something new to copy, or others want the flow's lease, so it may be hours, 23 at most. 0: the window "
         "ends at the log end that it saw at its start. Audits and backfills do not follow.",
         minimum=0,
     ),

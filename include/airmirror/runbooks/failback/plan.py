@@ -97,7 +97,9 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
     freeze, drift = owners.whole, tuple(drifts(planned))
     refused = [str(each) for each in planned.refused]
     found = [
-        *_findings(opened.flow.name, freeze, rows, topics),
+        *_findings(
+            opened.flow.name, freeze, rows, topics or ([] if freeze else sorted(filter(owners.is_apart, names)))
+        ),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
         reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow)),
@@ -122,6 +124,8 @@ def _findings(
     return [
         Finding("ok", FROZEN, f"by {freeze.by}: {freeze.reason}")
         if freeze
+        else Finding("ok", FROZEN, f"not as a whole, but by name: {named(sorted(topics))}")
+        if topics
         else Finding(
             "warn",
             FROZEN,

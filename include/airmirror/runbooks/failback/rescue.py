@@ -79,7 +79,7 @@ class RescueRefused(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition} from offset {self.offset} on: topic {self.into!r} of cluster {self.cluster!r} does "
-            f"not take it: {self.reason}; raise its max.message.bytes, and run it again"
+            f"not take it: {self.reason}; mend that (its max.message.bytes, the right to write to it), and run it again"
         )
 
 
@@ -94,7 +94,7 @@ class RescueTopicUnfit(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"cluster {self.cluster!r}: topic {self.topic!r} has {self.partitions} partitions, and {self.wanted} are needed: "
-            f"`kafka-topics.sh --alter --topic {self.topic} --partitions {self.wanted}`"
+            f"`kafka-topics.sh --bootstrap-server … --alter --topic {self.topic} --partitions {self.wanted}`"
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from airmirror.clusters.protocol.groups import committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
+from airmirror.errors import named as all_named
 from airmirror.flows.freezing import overtaking, owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
@@ -40,8 +41,8 @@ class GroupsNotBack(RunbookError):
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
-            f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; leave "
-            "them out with groups.exclude, or add --inexact"
+            f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; where an "
+            "undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or add --inexact"
         )
 
 
@@ -73,10 +74,11 @@ def nothing_left(pair: Pair, order: FailbackOrder) -> str:
     topics, _ = order.topics, pair.reverse
     if not is_done(pair, topics):
         return ""
-    flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).frozen)
+    flow, owners = pair.forward.flow.name, owners_now(pair.forward)
+    apart = sorted(filter(owners.is_apart, owners.frozen))
     said = f"{', '.join(sorted(topics)) or flow} is not frozen, and nothing returns: there is nothing to fail back"
     run = command("failback", "run", "--reason", "…", flow=flow, topics=apart)
-    return f"{said}; frozen by name: {', '.join(apart)}: {run}" if apart else said
+    return f"{said}; frozen by name: {all_named(apart)}: {run}" if apart else said
 
 
 def return_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> list[Continuation]:

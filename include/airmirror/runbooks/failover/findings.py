@@ -21,6 +21,9 @@ NOT_FOLLOWED = {
 }  # by a group's kind, what to do instead
 
 
+JUDGED_ALONE = "the step judge of a failover proves what it can without the source"
+
+
 def findings(
     flow: str,
     *,
@@ -34,16 +37,18 @@ def findings(
     refused: Sequence[str],
     applications: Sequence[str],
     has_reverse: bool,
+    is_frozen: bool,
     now_ms: int,
 ) -> list[Finding]:
-    """Every rule, in the order in which a person would ask."""
+    """Every rule, in the order in which a person would ask. ``is_frozen``: no window runs; who is failed over goes back."""
+    window = command(*(("failback", "plan") if is_frozen else ("run-window",)), flow=flow)
     return [
         _source(source_error),
-        _replicated(flow, partitions, excluded, frozen),
-        _left_on_source(flow, partitions, source_error),
-        _verified(flow, partitions),
+        _replicated(window, partitions, excluded, frozen),
+        _left_on_source(window, partitions, source_error),
+        _verified(flow, partitions, source_error),
         _held(flow, partitions),
-        _on_target(flow, partitions),
+        _on_target(flow, partitions, source_error),
         *_groups(flow, groups, source_error, now_ms),
         kinds_finding(kinds, source_error),
         _names(groups),
@@ -62,7 +67,7 @@ def _source(error: str) -> Finding:
 
 
 def _replicated(
-    flow: str, partitions: Sequence[PartitionPoint], excluded: Sequence[str], frozen: Sequence[str]
+    window: str, partitions: Sequence[PartitionPoint], excluded: Sequence[str], frozen: Sequence[str]
 ) -> Finding:
     what = "something was replicated"
     left_out = f"; left out, as the flow does not replicate it any more: {named(excluded)}" if excluded else ""
@@ -74,18 +79,16 @@ def _replicated(
         )
     if frozen and all(point.missing == 0 for point in partitions):  # a window would copy nothing
         return Finding("warn", what, f"nothing but what is left out: there is nothing to fail over to{left_out}")
-    return Finding(
-        "stop", what, f"nothing yet: there is nothing to fail over to{left_out}", command("run-window", flow=flow)
-    )
+    return Finding("stop", what, f"nothing yet: there is nothing to fail over to{left_out}", window)
 
 
-def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
+def _left_on_source(window: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
     what = "everything is replicated"
     unknown = [str(point.key) for point in partitions if point.missing is None]
     behind = [point for point in partitions if point.missing]
     if unknown:
         said = f"the end on the source is not known: {named(unknown)}"
-        return Finding("warn", what, said, "" if source_error else command("run-window", flow=flow))
+        return Finding("warn", what, said, "" if source_error else window)
     if not behind:
         said = "all that was last seen is verified" if source_error else "all that the source has is verified"
         return Finding("ok", what, said)
@@ -95,16 +98,17 @@ def _left_on_source(flow: str, partitions: Sequence[PartitionPoint], source_erro
         "warn",
         what,
         f"{total:,} offsets of the source are not verified on the target: {named(names)}",
-        "they can't be replicated while the source is gone" if source_error else command("run-window", flow=flow),
+        "they can't be replicated while the source is gone" if source_error else window,
     )
 
 
-def _verified(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+def _verified(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
     what = "all that is on the target is verified"
     found = [f"{point.key} ({point.unverified:,})" for point in partitions if point.unverified]
     if not found:
         return Finding("ok", what, "it is")
-    return Finding("warn", what, f"committed, not verified: {named(found)}", command("verify", flow=flow))
+    way_out = JUDGED_ALONE if source_error else command("verify", flow=flow)
+    return Finding("warn", what, f"committed, not verified: {named(found)}", way_out)
 
 
 def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
@@ -117,14 +121,13 @@ def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     )
 
 
-def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+def _on_target(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
     what = "the target still has what was verified"
     lost = [f"{point.key} ({point.lost_on_target:,})" for point in partitions if point.lost_on_target > 0]
     unread = [str(point.key) for point in partitions if point.lost_on_target < 0]
     if lost:
-        return Finding(
-            "stop", what, f"its log is shorter than what was verified: {named(lost)}", command("verify", flow=flow)
-        )
+        way_out = "bring the target's log back, or the source" if source_error else command("verify", flow=flow)
+        return Finding("stop", what, f"its log is shorter than what was verified: {named(lost)}", way_out)
     if unread:
         return Finding(
             "stop", what, f"without a leader, or gone: {named(unread)}", "bring these partitions of the target back"
@@ -134,7 +137,7 @@ def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
 
 def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: int) -> Iterator[Finding]:
     """Yield what is to be said of consumer groups."""
-    what, shown = "consumer groups resume at the very next record", command("groups", flow=flow)
+    what, shown = "consumer groups resume at the very next record", "" if source_error else command("groups", flow=flow)
     if not groups:
         said = "no position of any group was ever seen by this ledger" if source_error else "there are none"
         yield Finding("warn" if source_error else "ok", what, said)

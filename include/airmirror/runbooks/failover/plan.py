@@ -113,6 +113,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         refused=[str(each) for each in topics.refused if not apart(each.topic)] if topics else [],
         applications=flow.settings.streams_applications,
         has_reverse=opened.configuration.has_reverse(flow),
+        is_frozen=owners.whole is not None,
         now_ms=now_ms,
     )
     return FailoverPlan(

@@ -70,11 +70,11 @@ class FreezeFirst(AirmirrorError):
     flow: str
     way: str
     open: tuple[str, ...] = ()
+    anyway: bool = False
 
     def __str__(self) -> str:
-        freeze = command(
-            "failover", "run", "--way", self.way, "--step", "freeze", "--reason", "…", "--yes", flow=self.flow
-        )
+        way = ("--way", self.way, *(("--anyway",) if self.anyway else ()))
+        freeze = command("failover", "run", *way, "--step", "freeze", "--reason", "…", "--yes", flow=self.flow)
         of_it = f": {', '.join(self.open)}" if self.open else ""
         return f"flow {self.flow!r} is not frozen{of_it}; take the step freeze before this one: {freeze}"
 
@@ -185,7 +185,7 @@ def _check_frozen(opened: Opened, order: FailoverOrder) -> None:
     owners = owners_now(opened)
     if owners.shut is None:
         since = owners.records.keys() - owners.frozen.keys() if owners.whole else ()
-        raise FreezeFirst(opened.flow.name, order.way, tuple(sorted(since)))
+        raise FreezeFirst(opened.flow.name, order.way, tuple(sorted(since)), order.anyway)
 
 
 def _check_exact(opened: Opened, order: FailoverOrder) -> None:

@@ -66,9 +66,7 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
         check_nothing_returns(opened)  # a return may have begun since
         found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:
-            unfreezing = command("flow", "unfreeze", "--reason", "…", "--yes", flow=found.flow)
-            way_out = f"{unfreezing} unfreezes the flow alone, and leaves groups where they are"
-            raise CannotUndo(found.flow, found.reasons, "failover", way_out)
+            raise CannotUndo(found.flow, found.reasons, "failover", _way_out(found))
         tell(f"putting {len(found.groups)} positions of groups back")
         there = put_back(MappingWriter.of(granted), found.groups)
         if found.is_frozen:
@@ -79,6 +77,16 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
             raise GroupsDisplaced(found.flow, tuple(again))
     catch_up_ledger(opened)
     return _shown(found, done=True)
+
+
+def _way_out(found: UndoneFailover) -> str:
+    if len(found.reasons) > sum(
+        bool(each.why_not) for each in found.groups
+    ):  # unfrozen, windows would stop there, or mix in
+        back = command("failback", "run", "--reason", "…", flow=found.flow)
+        return f"what applications have written on the target returns by a failback: {back} shows it"
+    unfreezing = command("flow", "unfreeze", "--reason", "…", "--yes", flow=found.flow)
+    return f"{unfreezing} unfreezes the flow alone, and leaves groups where they are"
 
 
 def _shown(found: UndoneFailover, *, done: bool) -> Document:

@@ -36,8 +36,8 @@ class BlockRefused(RunbookError):
     @property
     def what(self) -> str:
         return (
-            f"its producers on {self.cluster!r} could not be blocked or unblocked; if you can stop every producer yourself, set "
-            "move.block.producers = none"
+            f"its producers on {self.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "
+            "yourself, set move.block.producers = none: what is blocked already stays so"
         )
 
 

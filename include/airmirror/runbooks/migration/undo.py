@@ -40,10 +40,11 @@ from airmirror.wire.owners import Owners
 NOTHING = GroupsToPutBack((), (), ())
 
 
-def _cannot(flow: str, move: str, reasons: Collection[str]) -> CannotUndo:
-    back = command("failback", "plan", flow=flow)
-    way_out = f"where producers have written on the target already, {back} shows how to fail back"
-    return CannotUndo(flow, tuple(reasons), f"migration of {move!r}", way_out)
+def _cannot(flow: str, move: Move, reasons: Collection[str]) -> CannotUndo:
+    unblock = command("migration", "undo", "--move", move.name, "--unblock", "--reason", "…", "--yes", flow=flow)
+    back = command("failback", "run", "--reason", "…", flow=flow, topics=sorted(move.names))
+    way_out = f"where producers have written on the target already, fail its topics back: {unblock}, then {back}"
+    return CannotUndo(flow, tuple(reasons), f"migration of {move.name!r}", way_out)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     check_decision(flow.name, order.reason, order.by)
     found = undo_plan(opened, move, order)
     if found.reasons:
-        raise _cannot(flow.name, move.name, found.reasons)
+        raise _cannot(flow.name, move, found.reasons)
     if found.is_nothing:  # what returns of its topics does so by an order for the flow
         return found
     tell("unblocking producers")
@@ -151,7 +152,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     def nobody_has_written() -> None:
         with session(opened) as mirror:
             if found.frozen and (written := _written_there(mirror, move, is_frozen=True)):
-                raise _cannot(flow.name, move.name, tuple(written))
+                raise _cannot(flow.name, move, tuple(written))
 
     take_back(opened, reverse, move, order, nobody_has_written, tell)
     if found.frozen:
@@ -163,7 +164,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     if again:  # no lease is taken where groups are cut over: who was doing so may have slept
         with session(opened) as mirror, unleased(mirror, order.window) as writer:
             remember_again(writer, [each.move for each in back.groups])
-        raise _cannot(flow.name, move.name, again)
+        raise _cannot(flow.name, move, again)
     return found
 
 
@@ -193,21 +194,22 @@ def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Group
     with session(opened) as mirror, unleased(mirror, order.window) as writer:
         back = going_back(mirror, move, order)
         if reasons := [*_frozen(opened, mirror.index.owners()), *back.reasons]:  # a failover moves groups too
-            raise _cannot(opened.flow.name, move.name, reasons)
+            raise _cannot(opened.flow.name, move, reasons)
         tell(f"putting {counted(len(back.groups), 'position')} of groups back")
         errors = commit_offsets(mirror.source, back.written)
         if errors:
             alias = opened.flow.source.alias
             refused = tuple(f"{group} in {key}: {alias}: {error_name(code)}" for (group, key), code in errors.items())
-            raise _cannot(opened.flow.name, move.name, refused)
+            raise _cannot(opened.flow.name, move, refused)
         return replace(back, groups=tuple(put_back(writer, back.groups)))
 
 
 def _written_there(mirror: Mirror, move: Move, *, is_frozen: bool) -> list[str]:
     """Return where others have written in the topics on the target; windows write to them as long as they are not frozen."""
     found = written_since(mirror, move.names.values())
-    if found and not is_frozen:
-        freeze = command("flow", "freeze", "--reason", "…", "--yes", flow=mirror.flow.name, topics=sorted(move.names))
+    known = {topic for topic, _ in mirror.index.state().known}  # of others there is nothing to freeze
+    if found and not is_frozen and (topics := sorted(known.intersection(move.names))):
+        freeze = command("flow", "freeze", "--reason", "…", "--yes", flow=mirror.flow.name, topics=topics)
         found.append(f"what applications have written there can return when its topics are frozen: {freeze}")
     return found
 

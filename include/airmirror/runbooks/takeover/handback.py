@@ -41,7 +41,7 @@ class HandbackRefused(RunbookError):
     def what(self) -> str:
         return (
             f"it can't be handed back: not verified up to the last record in {counted(len(self.reasons), 'partition')}; "
-            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held"
+            f"{command('verify', flow=self.flow)} judges what is not, {command('hold', 'list', flow=self.flow)} shows holds"
         )
 
 
