@@ -57,6 +57,7 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[ComparedPart
             mappings=lambda *_: [],
             progress=dict,
             resets=list,
+            owners=Owners,
         )
         return compare_all(cast(Any, SimpleNamespace(flow=FLOW, ledger=ledger)), topics)
 
