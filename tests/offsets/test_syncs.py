@@ -30,15 +30,8 @@ from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
-from support.flows import mirror
+from support.flows import a_flow, mirror
 from support.topics import Record, produce, read_all
-
-CONFIGURATION = """
-clusters = a, b
-a.bootstrap.servers = one:9092
-b.bootstrap.servers = two:9092
-a->b.enabled = true
-"""
 
 
 class Refusing:
@@ -75,8 +68,8 @@ def test_what_is_denied_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch, code: int, at: str, expected: type[AirmirrorError]
 ) -> None:
     monkeypatch.setattr(writing, "producer", lambda *_: Refusing(code, at))
-    flow = parse(CONFIGURATION, "test").flow("a->b")
-    into = writing.Destination(flow, flow.source, "mm2-offset-syncs.b.internal", "syncs")
+    flow = a_flow("a")
+    into = writing.Destination(flow, flow.source, "mm2-offset-syncs.west.internal", "syncs")
     with pytest.raises(expected, match=KafkaError(code).str()) as failed:
         writing.write(into, lambda: [(b"key", b"value")], held=lambda: None, tell=lambda _: None)
     assert failed.value.transient == (expected is writing.RecordsNotWritten)

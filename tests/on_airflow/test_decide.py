@@ -56,6 +56,9 @@ def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
         assert state == "failed" and flow.states(third)["ask_to_decide"] == "success", (
             "the incident is asked about anew"
         )
+        answer(flow, dag_id, run_id, "Verify again", "and now?")
+        assert flow.client.wait_for_run(dag_id, run_id) == "failed"
+        flow.client.clear(dag_id, run_id, "ask")  # whoever does not wait for the next window
         answer(flow, dag_id, run_id, "Accept the loss", "a load of history, see OPS-7")
         attempt = flow.client.tasks(dag_id, run_id)["carry_out"]["try_number"]
         ended = flow.client.wait_for_run(dag_id, run_id)
@@ -68,6 +71,7 @@ def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
         ledger.close()
         assert decided == [
             (Action.VERIFY_AGAIN, "admin", "is it so?"),
+            (Action.VERIFY_AGAIN, "admin", "and now?"),
             (Action.ACCEPT_LOSS, "admin", "a load of history, see OPS-7"),
         ]
     finally:

@@ -201,12 +201,10 @@ def _looked_at(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> lis
     return look(mirror, topics, choice, state)
 
 
-def reset_in_name(opened: Opened, name: str) -> dict[TopicPartition, str]:
-    """The partitions that an order of this name has reset, each with the window of it; none without a name."""
-    if not name:
-        return {}
-    resets = opened.ledger.resets()
-    return {reset.key: reset.window for reset in resets if reset.window.rpartition("-")[0] == name}
+def reset_in_name(opened: Opened, name: str) -> set[TopicPartition]:
+    """The partitions that an order of this name has reset; none without a name."""
+    resets = opened.ledger.resets() if name else []
+    return {reset.key for reset in resets if reset.window.rpartition("-")[0] == name}
 
 
 _MOVES = {Choice.START_AGAIN, Choice.NEW_TOPIC, Choice.ACCEPT_LOSS}

@@ -61,7 +61,8 @@ def reset_command(error: PartitionError, what: str, *options: str) -> str:
 
 
 def ways_out(error: PartitionError, *ways: tuple[str, ...]) -> str:
-    """Choices, each as ``reset_command`` has it. The remote topic of what returns is the original: never begun again."""
+    """Choices, each as ``reset_command`` has it. Never begun again is the remote topic of what returns, which is the original,
+    and emptied for it one into which others copy."""
     fit = [way for way in ways if not (error.is_shared and way == EMPTY)]
     shown = [reset_command(error, *way) for way in fit if not (error.end_return and "--start-again" in way)]
     if error.end_return:

@@ -97,7 +97,11 @@ def look(
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
     shut = frozen or {}
-    in_the_way |= {topic: why for topic in remote if (why := shut.get(topic, shut.get("", "")))}
+
+    def why_shut(topic: str) -> str:
+        return shut.get(topic, shut.get("", ""))
+
+    in_the_way |= {topic: why for topic in remote if (why := why_shut(topic))}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
     looked_at = topic_configs(target, old or sorted(there.topics)[:1])
@@ -115,7 +119,7 @@ def look(
             f"{len(new)} new topics are not replicated ({REFRESHES} = false): {named(new, MOST_NAMED)}",
         )
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
-    gone = {topic: remote for topic, remote in gone.items() if not shut.get(topic, shut.get("", ""))}  # they have moved
+    gone = {topic: remote for topic, remote in gone.items() if not why_shut(topic)}  # what is frozen may have moved
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     own = {topic: name for topic, name in planned.topics.items() if topic not in flow.returns}
     if not flow.settings.sync_topic_acls_enabled or not own:

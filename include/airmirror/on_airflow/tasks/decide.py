@@ -116,7 +116,7 @@ def carry_out(
         keys = [item.key for item in held]
         # What an earlier attempt has reset is held no more, and may not be finished.
         shown = {TopicPartition(topic, number) for topic, number, _ in _incidents(answer.shown)}
-        begun = sorted((shown & reset_in_name(opened, name).keys()) - set(keys))
+        begun = sorted((shown & reset_in_name(opened, name)) - set(keys))
         if not (keys or begun):
             return ()
         if new := _not_written(opened, keys, answer, action):
