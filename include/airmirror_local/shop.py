@@ -129,7 +129,7 @@ def consume(asked: dict[str, str], topics: Sequence[str], out: TextIO, goes_on: 
         "client.id": f"{asked['group']}-app",
         "log_level": 3,
     }
-    consumer = Consumer(settings | ({} if asked["protocol"] == "consumer" else {"session.timeout.ms": 6000}))
+    consumer = Consumer(settings)
     consumer.subscribe(list(topics))
     committed = time.monotonic()
     try:
@@ -157,7 +157,6 @@ def transform(asked: dict[str, str], topics: Sequence[str], out: TextIO, goes_on
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
-            "session.timeout.ms": 6000,
         }
     )
     consumer.subscribe([source])

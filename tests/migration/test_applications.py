@@ -41,7 +41,22 @@ def values(cluster: Broker, topic: str) -> list[str]:
 def await_lines(app: App, count: int) -> None:
     for attempt in patiently():
         with attempt:
-            assert len(app.lines()) >= count
+            assert len(app.lines()) >= count, of(app)
+
+
+def of(*apps: App) -> str:
+    """What these applications have done: how many lines, whether they still run, and what they last said."""
+    return "\n".join(
+        f"{app.file.name}: {len(app.lines())} lines, runs: {app.process.running} {app.process.log_tail()}"
+        for app in apps
+    )
+
+
+def assert_once(found: Counter[str], expected: Counter[str], what: str) -> None:
+    """Each value so often as expected; a failure names some that are missing or too many, not thousands that are equal."""
+    missing, extra = expected - found, found - expected
+    some = f"missing {missing.total()}: {list(missing)[:20]}; too many {extra.total()}: {list(extra)[:20]}"
+    assert not missing and not extra, f"{what}: {some}"
 
 
 @pytest.mark.long
@@ -104,14 +119,15 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
         acknowledged = Counter(each for app in writers for each in app.lines())
         for attempt in patiently():
             with attempt:
-                assert Counter(each for app in both for each in app.lines()) == acknowledged
+                assert sum(len(app.lines()) for app in both) >= acknowledged.total(), of(*both)
                 for one, other in zip(readers[:2], readers[2:], strict=True):
-                    assert Counter((*one.lines(), *other.lines())).total() == 2 * acknowledged.total()
-        assert Counter(values(west, remote(topic))) == acknowledged, "every record once"
-        assert Counter(values(west, remote(into))) == acknowledged, "and what came of it"
-        twice = acknowledged + acknowledged
+                    assert len(one.lines()) + len(other.lines()) >= 2 * acknowledged.total(), of(one, other)
+        assert_once(Counter(each for app in both for each in app.lines()), acknowledged, of(*both))
+        assert_once(Counter(values(west, remote(topic))), acknowledged, "every record once")
+        assert_once(Counter(values(west, remote(into))), acknowledged, "and what came of it")
         for one, other in zip(readers[:2], readers[2:], strict=True):
-            assert Counter((*one.lines(), *other.lines())) == twice, "each group has read every record of both once"
+            # of both topics
+            assert_once(Counter((*one.lines(), *other.lines())), acknowledged + acknowledged, of(one, other))
         for its in read_all(west, remote(topic)).values():
             last: dict[str, int] = {}
             for each in its:
@@ -139,7 +155,9 @@ def continue_in_spite_of_a_block(east: Broker, west: Broker, tmp_path: Path, **s
         takes(flow.opened, "mirror", order=order)
         takes(flow.opened, "cut_over_consumers", "cut_over_producers", order=order)
         before = [app.lines() for app in apps]
-        assert Counter(values(west, flow.remote_topic)) == Counter(each for its in before for each in its)
+        assert_once(
+            Counter(values(west, flow.remote_topic)), Counter(each for its in before for each in its), of(*apps)
+        )
         time.sleep(2)  # the time for which they try
         assert [app.lines() for app in apps] == before and all(app.process.running for app in apps)
         undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
@@ -148,4 +166,5 @@ def continue_in_spite_of_a_block(east: Broker, west: Broker, tmp_path: Path, **s
             app.stop()
         takes(flow.opened, "mirror", order=order)
         acknowledged = Counter(each for app in apps for each in app.lines())
-        assert Counter(values(west, flow.remote_topic)) == acknowledged and flow.assert_equal() == acknowledged.total()
+        assert_once(Counter(values(west, flow.remote_topic)), acknowledged, of(*apps))
+        assert flow.assert_equal() == acknowledged.total()

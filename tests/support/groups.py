@@ -41,7 +41,7 @@ def member(cluster: Cluster, group: str, topic: str, protocol: Protocol = "class
         "fetch.wait.max.ms": 5,
         "log_level": 0,
     }
-    consumer = Consumer(settings if protocol == "consumer" else settings | {"session.timeout.ms": 6000})
+    consumer = Consumer(settings if protocol == "consumer" else settings | {"session.timeout.ms": 20_000})
     assigned: list[TopicPartition] = []
     try:
         consumer.subscribe([topic], on_assign=lambda _consumer, given: assigned.extend(given))
