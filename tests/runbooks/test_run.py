@@ -315,7 +315,7 @@ def test_an_undo_that_can_not_be_ends_with_its_reasons(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("book", RUNBOOKS, ids=lambda book: book.name)
 def test_what_a_runbook_names_is_there_and_takes_what_it_is_given(book: Runbook[Any, Any]) -> None:
     named: list[tuple[Any, int]] = [(book.plan, 3), (book.look, 3), (book.check, 2), (book.over, 2), (book.outcome, 3)]
-    named += [(step.do, 3) for step in book.steps]
+    named += [(book.opens, 2), *((step.do, 3) for step in book.steps)]
     named += [(step.asks.shows, 3) for step in book.steps if step.asks and step.asks.shows]
     named += [(book.rehearse, 3)] if book.rehearse else []
     named += [(book.undo.look, 2), (book.undo.do, 3)] if book.undo else []

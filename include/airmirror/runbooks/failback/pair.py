@@ -11,7 +11,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
-from airmirror.runbooks.runbook import OpenFlow
+from airmirror.runbooks.runbook import OpenFlow, Order
 from airmirror.topics.names import policy_of
 
 LEASES = "return-"  # what the names of all leases of a return begin with
@@ -107,10 +107,11 @@ class Pair:
 
 
 @contextmanager
-def opened_reverse(forward: Opened, open_flow: OpenFlow) -> Iterator[Opened | None]:
-    """Open the reverse flow; None where none is enabled."""
-    if not forward.configuration.has_reverse(forward.flow):
-        yield None
-        return
-    with open_flow(forward.flow.reverse_name) as reverse:
-        yield reverse
+def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
+    """Open a flow, and the reverse flow where it is enabled."""
+    with open_flow("") as forward:
+        if not forward.configuration.has_reverse(forward.flow):
+            yield Pair(forward, None)
+            return
+        with open_flow(forward.flow.reverse_name) as reverse:
+            yield Pair(forward, reverse)

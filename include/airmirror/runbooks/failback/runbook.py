@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.runbook import Asking, OpenFlow, Order, Runbook, Step, Undo, later, worded
+from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, worded
 
 if TYPE_CHECKING:
     from airmirror.runbooks.failback.pair import Pair
-
-
-@contextmanager
-def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
-    """Open a flow, and the reverse flow where it is enabled."""
-    from airmirror.runbooks.failback.pair import Pair, opened_reverse
-
-    with open_flow("") as forward, opened_reverse(forward, open_flow) as reverse:
-        yield Pair(forward, reverse)
 
 
 RESCUE = "**Approve to copy these records to topics of their own on {target}**; nothing else is written."
@@ -43,7 +32,7 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
         "return while applications run; cut over in another run. Exit status: 0 nothing is left, 1 something is, 2 bad input.",
     },
     order=FailbackOrder,
-    opens=opens_pair,
+    opens=later("failback.pair:opens_pair"),
     plan=later("failback.shown:planned"),
     look=later("failback.shown:looked"),
     steps=(

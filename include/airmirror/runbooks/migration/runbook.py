@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from airmirror.runbooks.failback.runbook import opens_pair
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, worded
 
@@ -32,7 +31,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
         "not.",
     },
     order=MoveOrder,
-    opens=opens_pair,
+    opens=later("failback.pair:opens_pair"),
     plan=later("migration.shown:planned"),
     look=later("migration.shown:before", ""),
     steps=(
