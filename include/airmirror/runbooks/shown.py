@@ -1,4 +1,4 @@
-"""The parts of documents that several runbooks show: an undo, the groups that it puts back, differences."""
+"""The parts of documents that several runbooks show: rules about names, an undo, the groups that it puts back, differences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from airmirror.errors import named
-from airmirror.report.document import Document, Finding, Section
+from airmirror.report.document import Document, Finding, Level, Section
 from airmirror.rows import rows_of
 from airmirror.runbooks.moving import PutBack
 from airmirror.topics.drift import Drift
+
+
+def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Finding:
+    """A rule about names: *ok* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
+    if not found:
+        return Finding("ok", what, fine)
+    return Finding(level, what, f"{said}: {named(found)}", way_out)
 
 
 def put_back_section(groups: Sequence[PutBack]) -> Section:

@@ -11,6 +11,7 @@ from airmirror.offsets.translation import Reason
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint, Kinds
 from airmirror.runbooks.failover.partitions import PartitionPoint
+from airmirror.runbooks.shown import judged
 from airmirror.times import utc
 from airmirror.topics.drift import Drift
 
@@ -103,22 +104,15 @@ def _left_on_source(window: str, partitions: Sequence[PartitionPoint], source_er
 
 
 def _verified(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
-    what = "all that is on the target is verified"
     found = [f"{point.key} ({point.unverified:,})" for point in partitions if point.unverified]
-    if not found:
-        return Finding("ok", what, "it is")
     way_out = JUDGED_ALONE if source_error else command("verify", flow=flow)
-    return Finding("warn", what, f"committed, not verified: {named(found)}", way_out)
+    return judged("warn", "all that is on the target is verified", found, "it is", "committed, not verified", way_out)
 
 
 def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
-    what = "nothing is held"
     found = [str(point.key) for point in partitions if point.held]
-    if not found:
-        return Finding("ok", what, "nothing is")
-    return Finding(
-        "stop", what, f"held, and groups would stop before it: {named(found)}", command("hold", "list", flow=flow)
-    )
+    said, way_out = "held, and groups would stop before it", command("hold", "list", flow=flow)
+    return judged("stop", "nothing is held", found, "nothing is", said, way_out)
 
 
 def _on_target(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
@@ -128,11 +122,8 @@ def _on_target(flow: str, partitions: Sequence[PartitionPoint], source_error: st
     if lost:
         way_out = "bring the target's log back, or the source" if source_error else command("verify", flow=flow)
         return Finding("stop", what, f"its log is shorter than what was verified: {named(lost)}", way_out)
-    if unread:
-        return Finding(
-            "stop", what, f"without a leader, or gone: {named(unread)}", "bring these partitions of the target back"
-        )
-    return Finding("ok", what, "its logs reach at least as far")
+    way_out = "bring these partitions of the target back"
+    return judged("stop", what, unread, "its logs reach at least as far", "without a leader, or gone", way_out)
 
 
 def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: int) -> Iterator[Finding]:
@@ -166,16 +157,8 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         said = f"{ago}: what they read since is read again"
         yield Finding("warn", "their positions are those of now", said)
     active = sorted({point.group for point in groups if point.is_active})
-    asked = "no group is active on the target yet"
-    if active:
-        yield Finding(
-            "stop",
-            asked,
-            f"they have members there: {named(active)}",
-            "stop these consumers; their offsets can't be written",
-        )
-    else:
-        yield Finding("ok", asked, "none is")
+    way_out = "stop these consumers; their offsets can't be written"
+    yield judged("stop", "no group is active on the target yet", active, "none is", "they have members there", way_out)
 
 
 def kinds_finding(kinds: Kinds, source_error: str = "") -> Finding:

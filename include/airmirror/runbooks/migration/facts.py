@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import named
-from airmirror.report.document import Finding, Level
+from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint
 from airmirror.runbooks.migration.inventory import Inventory
 from airmirror.runbooks.migration.moving import Moving
@@ -44,13 +44,6 @@ class MigrationFacts:
     def remote(self) -> Mapping[str, str]:
         """The topics that move, with their names on the target."""
         return self.topics.topics
-
-
-def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Finding:
-    """A rule about names: *ok* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
-    if not found:
-        return Finding("ok", what, fine)
-    return Finding(level, what, f"{said}: {named(found)}", way_out)
 
 
 def known(facts: MigrationFacts, rule: Finding, *needs: str) -> Finding:

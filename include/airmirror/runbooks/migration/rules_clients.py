@@ -12,9 +12,10 @@ from airmirror.errors import command, counted, named
 from airmirror.offsets.translation import Reason
 from airmirror.report.document import Finding
 from airmirror.runbooks.migration.access import missing_bindings
-from airmirror.runbooks.migration.facts import MigrationFacts, judged, known
+from airmirror.runbooks.migration.facts import MigrationFacts, known
 from airmirror.runbooks.migration.inventory import ACLS, GROUPS, POSITIONS, PRODUCERS, QUOTAS, TRANSACTIONS, USERS
 from airmirror.runbooks.migration.moving import STREAMS_TOPICS, readers, writers
+from airmirror.runbooks.shown import judged
 
 
 def rules(facts: MigrationFacts) -> Iterator[Finding]:

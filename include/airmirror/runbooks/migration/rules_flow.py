@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.errors import command, counted, named
 from airmirror.report.document import Finding
-from airmirror.runbooks.migration.facts import MigrationFacts, judged, known
+from airmirror.runbooks.migration.facts import MigrationFacts, known
 from airmirror.runbooks.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.runbooks.migration.moving import OWN_IDS, readers, writers
+from airmirror.runbooks.shown import judged
 
 
 def rules(facts: MigrationFacts) -> Iterator[Finding]:

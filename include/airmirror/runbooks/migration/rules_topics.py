@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from airmirror.errors import command, counted
 from airmirror.report.document import Finding
-from airmirror.runbooks.migration.facts import MigrationFacts, judged, known
+from airmirror.runbooks.migration.facts import MigrationFacts, known
 from airmirror.runbooks.migration.inventory import CONFIGS_KNOWN, TopicFacts
+from airmirror.runbooks.shown import judged
 from airmirror.topics.drift import drifts
 
 HOUR_MS = 3_600_000
