@@ -106,7 +106,8 @@ def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pyte
         "unreachable": lambda _: "it is gone",
         "Mirror": Opens,
     }
-    source_gone |= {"extents": lambda *_: {}, "groups_as_last_seen": lambda _: [], "kinds_as_last_seen": lambda _: {}}
+    source_gone |= {"extents": lambda *_: {}, "rows_as_last_seen": lambda _: ([], {}), "points_of": lambda *_: []}
+    source_gone["kinds_as_last_seen"] = lambda _: {}
     for name, value in source_gone.items():
         monkeypatch.setattr(plan, name, value)
     assert plan.failover_plan(opened).recovery_ms is None

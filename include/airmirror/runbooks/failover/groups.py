@@ -61,15 +61,6 @@ def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
     return points_of(mirror, rows, {(row.group, row.key): now_ms for row in rows})
 
 
-def groups_as_last_seen(journal: Journal) -> list[GroupPoint]:
-    """The same while the source can't be reached: where the flow last saw them, translated by what lies on the target.
-
-    Raises what ``rows_as_last_seen`` does.
-    """
-    rows, seen = rows_as_last_seen(journal)
-    return points_of(journal, rows, seen)
-
-
 Kinds = Mapping[str, Sequence[str]]  # names of groups by their kind
 
 
@@ -135,10 +126,8 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Commit
             yield group, key, Committed(each.upstream, each.metadata), written[each.key]
 
 
-def points_of(
-    journal: Journal, rows: Sequence[GroupPosition], seen: dict[tuple[str, TopicPartition], int]
-) -> list[GroupPoint]:
-    """The same of positions that are known; ``seen``: when each was read. Raises GroupsNotRead."""
+def points_of(journal: Journal, rows: Sequence[GroupPosition], seen: Seen) -> list[GroupPoint]:
+    """The groups of positions that are known; ``seen``: when each was read. Raises GroupsNotRead."""
     rows = held_back(journal, rows)
     names = {row.group for row in rows}
     there: dict[str, Group] = list_groups(journal.target) if names else {}

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import ClusterUnreachable, connect
 from airmirror.clusters.protocol.log import oldest_times
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.freezing import taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.ledger.metrics import SEEN
-from airmirror.offsets.replicated import Extent, extents
+from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.findings import findings
 from airmirror.runbooks.failover.groups import (
     GroupPoint,
     Kinds,
-    groups_as_last_seen,
     groups_now,
     kinds_as_last_seen,
     kinds_of,
+    points_of,
+    rows_as_last_seen,
 )
 from airmirror.runbooks.failover.partitions import PartitionPoint, points
 from airmirror.topics.drift import Drift, drifts
-from airmirror.topics.remote import TopicPlan
 from airmirror.windows.mirror import Mirror
 
 REACH_SECONDS = 10.0  # for the source to answer at all
@@ -77,14 +75,16 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     source_error = unreachable(opened)
     topics = None if source_error else plan_topics(opened, frozen_too=True)
     state, (shown, _), owners = ledger.state(), ledger.last_seen(), ledger.owners()
-    known = {topic for topic, _ in state.known}
+    replicated = set(state.known)
+    known = {topic for topic, _ in replicated}
     every = {*known, *(row.topic for row in shown), *(topics.topics if topics else ())}
     ours, apart = taken(flow, owners, every), owners.is_apart
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
         remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
         there = extents(mirror.target, (TopicPartition(*each) for each in remote))
-        live = None if topics is None else _live(mirror.source, topics, state.known)
+        live = None if topics is None else extents(mirror.source, mirror.source.keys_now({*known, *topics.topics}))
+        uncopied = [key for key, log in (live or {}).items() if key not in replicated and log.start < log.end]
         partitions = points(
             state,
             unverified=ledger.unverified(),
@@ -92,12 +92,12 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             seen_ms=None if seen is None else round(seen * 1000),
             live=live,
             new=topics.topics if topics else {},
-            oldest=_oldest(mirror.source, live or {}, state.known),
+            oldest=oldest_times(mirror.source, uncopied),
             target=there,
             now_ms=now_ms,
             taken=ours,
         )
-        groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
+        groups = groups_now(mirror, now_ms) if topics else points_of(mirror, *rows_as_last_seen(mirror))
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
     names = {point.topic: point.remote_topic for point in partitions}
     drift = None if topics is None else tuple(each for each in drifts(topics) if not apart(each.topic))
@@ -138,17 +138,3 @@ def unreachable(opened: Opened) -> str:
     except AirmirrorError:
         return ""
     return ""
-
-
-def _live(source: Routes, topics: TopicPlan, known: list[tuple[str, int]]) -> dict[TopicPartition, Extent]:
-    """Return where the partitions of the flow's topics begin and end on the source now, of those that have a leader."""
-    wanted = {topic for topic, _ in known} | set(topics.topics)
-    return extents(source, source.keys_now(wanted))
-
-
-def _oldest(
-    source: Routes, live: Mapping[TopicPartition, Extent], known: Sequence[tuple[str, int]]
-) -> dict[TopicPartition, int]:
-    """Return the timestamps of the oldest records of partitions that were never replicated."""
-    keys = live.keys() - {TopicPartition(*key) for key in known}
-    return oldest_times(source, (key for key in keys if live[key].start < live[key].end))
