@@ -122,7 +122,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             ),
             "written_since": lambda *_: written,
             "_members": lambda *_: [],
-            "take_back": lambda opened, *_: leases.append(opened.flow.name),
+            "take_back": lambda pair, *_: leases.append(pair.flow.name),
             "unfreeze": nothing,
             "_put_back": lambda *_: migration_undo.NOTHING,
             "moved_again": lambda *_: [],

@@ -381,7 +381,7 @@ def test_a_reverse_flow_that_is_prepared_says_when_it_begins(
     back: Any = SimpleNamespace(flow=SimpleNamespace(name="west->east"))
     move: Any = SimpleNamespace(name="shop", names={"orders": "east.orders"})
     order = MoveOrder(move="shop", reverse=goes_back)
-    lines = list(reverse_flow.prepare(opened, back, move, order, print, is_cut_over=is_cut_over))
+    lines = list(reverse_flow.prepare(Pair(opened, back), move, order, print, is_cut_over=is_cut_over))
     told = "\n".join(lines)
     assert says in told and not_said not in told
     if not goes_back and not is_cut_over:

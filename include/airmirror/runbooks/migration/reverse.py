@@ -30,42 +30,37 @@ from airmirror.tell import Tell
 from airmirror.windows.mirror import caught_up_reverse
 
 
-def prepare(
-    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell, *, is_cut_over: bool
-) -> Iterator[str]:
+def prepare(pair: Pair, move: Move, order: MoveOrder, tell: Tell, *, is_cut_over: bool) -> Iterator[str]:
     """Look at all that could keep the reverse flow from beginning, make what it needs, and yield when it begins: not before
     producers are cut over (``is_cut_over``). Raises NoReverseFlow, ReturnRefused, FlowBusy, or a cluster's error."""
-    pair = Pair(opened, reverse)
     tell("preparing the topics that records return to")
-    bring_about(pair.reverse, check(opened, reverse, move, order), tell)
-    source, target, name = opened.flow.source.alias, opened.flow.target.alias, pair.reverse.flow.name
+    bring_about(pair.reverse, check(pair, move, order), tell)
+    source, target, name = pair.flow.source.alias, pair.flow.target.alias, pair.reverse.flow.name
     topics = f"{counted(len(move.names), 'topic')} can return"
     if is_cut_over:
         yield topics
         return
     when = f"when producers are cut over, {name} begins with the first record that producers write on {target}"
-    if not order.goes_back(opened.flow):
+    if not order.goes_back(pair.flow):
         words = ("migration", "run", "--move", move.name, "--step", "reverse", "--reason", "…", "--yes")
-        again = command(*words, flow=opened.flow.name)
+        again = command(*words, flow=pair.flow.name)
         when = f"{name} begins when producers are cut over with --reverse, or once they are: {again}"
     yield f"{topics}: {when}"
     yield f"until then nothing is copied back; keep windows of {name} running: {source} stays usable by them"
 
 
-def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
+def check(pair: Pair, move: Move, order: MoveOrder) -> dict[str, str]:
     """Return the remote topics that would return. Raises NoReverseFlow, ReturnRefused where they could not: nothing is frozen."""
-    pair = Pair(opened, reverse)
     names = returnable(pair, _order(move, order), unfrozen_too=True)
     planned_return(pair.reverse, names)
     return names
 
 
-def begin(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+def begin(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
     """Let the reverse flow begin after the freeze; what it does from now on. Done again, it begins once.
 
     Raises what ``begin_return`` does.
     """
-    pair = Pair(opened, reverse)
     begun = begin_return(pair, _order(move, order), tell)
     partitions = counted(len(begun), "partition")
     yield f"{pair.reverse.flow.name} has begun, at the exact end of what was brought: {partitions}"
@@ -83,26 +78,26 @@ def is_returning(opened: Opened, move: Move) -> bool:
     return bool(owners_now(opened).returning_by(move.names))
 
 
-def take_back(
-    opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, last: Callable[[], None], tell: Tell
-) -> None:
+def take_back(pair: Pair, move: Move, order: MoveOrder, last: Callable[[], None], tell: Tell) -> None:
     """Nothing returns any more, as long as nothing was written on the target: ``last`` raises where it was, asked when no window
     of the reverse flow is at work. Raises NoReverseFlow, FlowBusy, and what ``last`` raises."""
-    if not is_returning(opened, move):
+    if not is_returning(pair.forward, move):
         return
-    pair = Pair(opened, reverse)
     tell("ending the return by the reverse flow")
-    with overtaking(opened, lease_name(), tell) as frozen, overtaking(pair.reverse, lease_name(), tell) as granted:
+    with (
+        overtaking(pair.forward, lease_name(), tell) as frozen,
+        overtaking(pair.reverse, lease_name(), tell) as granted,
+    ):
         last()
         names = frozen.owners.returning_by(move.names)
         give_up(frozen, granted, names, tuple(move.names), by=order.by, reason=order.reason)
 
 
-def undo_over(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> None:
+def undo_over(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> None:
     """Go back over the reverse flow: all that was written on the target is on the source, groups resume at the very next record,
     and the topics are unfrozen. Raises what a failback does."""
     wanted = FailbackOrder(reason=order.reason, by=order.by, wait=order.wait, topics=tuple(move.names))
-    run(FAILBACK, Pair(opened, reverse), wanted, progress=Progress(tell))
+    run(FAILBACK, pair, wanted, progress=Progress(tell))
 
 
 def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import counted
 from airmirror.flows.freezing import check_open
-from airmirror.flows.prepare import Opened, caught_up, plan_topics, prepare
+from airmirror.flows.prepare import caught_up, plan_topics, prepare
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.migration.access import copy_access
@@ -33,47 +33,36 @@ from airmirror.topics.drift import drifts
 SHOWN = ("security.protocol", "sasl.mechanism")  # of the flow's own access: what else a client needs is its own
 
 
-@dataclass(frozen=True)
-class StepWork:
-    """A step to be done. ``reverse``: the reverse flow, None: the configuration has none."""
-
-    opened: Opened
-    reverse: Opened | None
-    move: Move
-    order: MoveOrder
-    tell: Tell
-
-
 def check_order(pair: Pair, order: MoveOrder) -> None:
     """Raise NoReverseFlow or ReturnRefused where the reverse flow, if it is wanted, could not begin: before anything is cut over.
     Raises NoSuchMove, MoveGroupUnfit too."""
     if order.goes_back(pair.flow):
-        opened = caught_up(pair.forward, soon=True)
-        move = chosen_move(opened, order.move)
-        if not is_frozen(opened, move):
-            check(opened, pair.reverse_or_none, move, order)
+        pair = replace(pair, forward=caught_up(pair.forward, soon=True))
+        move = chosen_move(pair.forward, order.move)
+        if not is_frozen(pair.forward, move):
+            check(pair, move, order)
 
 
 def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
     """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, and what the step
     raises."""
-    opened = caught_up(pair.forward, soon=True)
-    move = chosen_move(opened, order.move)
-    check_open(opened, move.names)
-    for line in WORK[step](StepWork(opened, pair.reverse_or_none, move, order, progress.phase)):
+    pair = replace(pair, forward=caught_up(pair.forward, soon=True))
+    move = chosen_move(pair.forward, order.move)
+    check_open(pair.forward, move.names)
+    for line in WORK[step](pair, move, order, progress.phase):
         progress.line(line)
 
 
-def _mirror(work: StepWork) -> Iterator[str]:
+def _mirror(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
     """Topics, configs and ACLs are there, and all that the source has now is verified. Raises NotDrained."""
-    opened, move = work.opened, work.move
+    opened = pair.forward
     if is_frozen(opened, move):
         yield f"{move.name} is frozen: its producers were cut over already"
         return
-    yield from prepare(opened, work.tell).report.changes
+    yield from prepare(opened, tell).report.changes
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|{PURPOSE}") as source:
         ends = ends_of(source, move.names)
-    prove_past(opened, ends, work.order.wait, work.tell)
+    prove_past(opened, ends, order.wait, tell)
     counts = f"{counted(len(move.names), 'topic')}, {counted(len(ends), 'partition')}"
     yield f"{counts}: all that {opened.flow.source.alias} had when this began is verified"
     for each in drifts(plan_topics(opened)):
@@ -82,13 +71,13 @@ def _mirror(work: StepWork) -> Iterator[str]:
     yield from copy_access(opened, move)
 
 
-def _check_groups(work: StepWork) -> Iterator[str]:
-    found = check_groups(work.opened, work.move, work.order, work.tell)
+def _check_groups(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    found = check_groups(pair.forward, move, order, tell)
     counts, left = Counter(row.group for row in found.rows), Counter(row.group for row in found.left)
-    for group in work.move.groups:
+    for group in move.groups:
         done = "" if left[group] or not counts[group] else "; cut over already"
         yield f"{group}: {counted(counts[group], 'position')}, exact: 0 records are read again{done}"
-    if not work.move.groups:
+    if not move.groups:
         yield "no group reads these topics"
 
 
@@ -107,48 +96,47 @@ def how_to_start(flow: Flow, move: Move, who: Literal["consumers", "producers"])
     return lines
 
 
-def _cut_over_consumers(work: StepWork) -> Iterator[str]:
-    opened, move = work.opened, work.move
-    done = cut_over_groups(opened, move, work.order, work.tell)
-    target = opened.flow.target.alias
+def _cut_over_consumers(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    opened, target = pair.forward, pair.flow.target.alias
+    done = cut_over_groups(opened, move, order, tell)
     yield f"{counted(len(done.left), 'position')} of {counted(len(move.groups), 'group')} written on {target}, and read back"
     yield from how_to_start(opened.flow, move, "consumers")
-    yield from map(str, await_consumers(opened, move, work.order.wait, work.tell))
+    yield from map(str, await_consumers(opened, move, order.wait, tell))
 
 
-def _reverse(work: StepWork) -> Iterator[str]:
-    opened, move, is_cut_over = work.opened, work.move, is_frozen(work.opened, work.move)
-    yield from prepare_back(opened, work.reverse, move, work.order, work.tell, is_cut_over=is_cut_over)
+def _reverse(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    is_cut_over = is_frozen(pair.forward, move)
+    yield from prepare_back(pair, move, order, tell, is_cut_over=is_cut_over)
     if is_cut_over:
-        check_blocked(opened, move)
-        yield from begin(opened, work.reverse, move, work.order, work.tell)
+        check_blocked(pair.forward, move)
+        yield from begin(pair, move, order, tell)
 
 
-def _cut_over_producers(work: StepWork) -> Iterator[str]:
-    opened, move, order = work.opened, work.move, work.order
+def _cut_over_producers(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    opened = pair.forward
     goes_back = order.goes_back(opened.flow)
     if goes_back:
-        check(opened, work.reverse, move, order)
+        check(pair, move, order)
         if is_frozen(opened, move):
             check_blocked(opened, move)
-    for each in block_writers(opened, move, order, work.tell):
+    for each in block_writers(opened, move, order, tell):
         yield f"blocked: {each}"
-    cut_over_writers(opened, move, order, work.tell)
+    cut_over_writers(opened, move, order, tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
     frozen = f"{counted(len(move.names), 'topic')} frozen"
     yield f"{frozen}: all records of {source} are verified on {target}; no window will write to these topics again"
     if goes_back:
-        yield from begin(opened, work.reverse, move, order, work.tell)
+        yield from begin(pair, move, order, tell)
     yield from how_to_start(opened.flow, move, "producers")
 
 
-def _finish(work: StepWork) -> Iterator[str]:
-    if is_frozen(work.opened, work.move):
-        check_silence(work.opened, work.move)
-    yield from finish(work.opened, work.move, work.order, work.tell)
+def _finish(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+    if is_frozen(pair.forward, move):
+        check_silence(pair.forward, move)
+    yield from finish(pair.forward, move, order, tell)
 
 
-WORK: dict[MoveStep, Callable[[StepWork], Iterator[str]]] = {
+WORK: dict[MoveStep, Callable[[Pair, Move, MoveOrder, Tell], Iterator[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
     "cut_over_consumers": _cut_over_consumers,

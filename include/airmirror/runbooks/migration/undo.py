@@ -146,7 +146,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     tell("unblocking producers")
     blocking.unblock_producers(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:
-        undo_over(opened, reverse, move, order, tell)
+        undo_over(Pair(opened, reverse), move, order, tell)
         return found
 
     def nobody_has_written() -> None:
@@ -154,7 +154,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
             if found.frozen and (written := _written_there(mirror, move, is_frozen=True)):
                 raise _cannot(flow.name, move, tuple(written))
 
-    take_back(opened, reverse, move, order, nobody_has_written, tell)
+    take_back(Pair(opened, reverse), move, order, nobody_has_written, tell)
     if found.frozen:
         why = f"{move.name} moves back: {order.reason}"
         unfreeze(opened, found.frozen, reason=why, by=order.by, last=nobody_has_written, tell=tell)
