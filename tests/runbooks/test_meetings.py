@@ -332,7 +332,7 @@ def test_the_undo_of_a_failback_puts_nothing_back_without_the_lease_of_both_flow
     def sleeps(opened: Opened, *given: Any) -> Any:
         leased.append(opened.flow.name)
         if len(leased) == 2:
-            with killed_at(unfreezing, "forget_return"):
+            with killed_at(unfreezing, "write_forgotten"):
                 failback_steps.unfreeze_step(other.pair, ORDER)
         return overtakes(opened, *given)
 

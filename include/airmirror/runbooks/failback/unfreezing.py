@@ -21,7 +21,6 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
 from airmirror.runbooks.moving import moves_in
-from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
@@ -66,21 +65,14 @@ def unfreeze_after_return(
             commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
-        forget_return(pair, names, order, tell)
-        moves = _forgotten_moves(granted, names)
+        with overtaking(pair.reverse, lease_name(), tell) as back:
+            write_forgotten(back, names, by=order.by, reason=order.reason)
+        catch_up_ledger(pair.reverse)
+        # Where groups stood before the failover: they were moved back, and it can't be undone any more.
+        moves = [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
     catch_up_ledger(forward)
     return found
-
-
-def forget_return(pair: Pair, names: Collection[str], order: FailbackOrder, tell: Tell = silent) -> None:
-    """The reverse flow has nothing to do with these remote topics any more, which return no more.
-
-    Raises FlowBusy, SlotFenced.
-    """
-    with overtaking(pair.reverse, lease_name(), tell) as granted:
-        write_forgotten(granted, names, by=order.by, reason=order.reason)
-    catch_up_ledger(pair.reverse)
 
 
 def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:
@@ -164,8 +156,3 @@ def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
     its = rescues_of(rescues, *each.key, str(each.facts.source_topic_id))
     saved = Offsets.of([(rescue.source_start, rescue.source_end) for rescue in its]).has(each.alone)
     return len(each.alone) - int(saved.sum())
-
-
-def _forgotten_moves(granted: GrantedLease, names: Mapping[str, str]) -> list[KeyValue]:
-    """What forgets where groups stood before the failover: they were moved back, and it can't be undone any more."""
-    return [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]
