@@ -17,7 +17,7 @@ from airmirror.runbooks.rehearsal.positions import prove
 from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Order, Progress
 from airmirror.tell import Tell, silent
-from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirror import Mirror
 
 
 class RehearsalNeedsSource(AirmirrorError, transient=True):
@@ -99,7 +99,7 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
         plan = failover_plan(opened)
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
-            not_judged = _judged(mirror) if opened.ledger.last_mappings() else []
+            not_judged = judged(mirror, mirror.catch_up(), "rehearsal")[1] if opened.ledger.last_mappings() else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {each.key: each.verified_end for each in plan.partitions if each.remote_topic}
@@ -126,8 +126,3 @@ def _problems(plan: FailoverPlan, not_judged: Sequence[NotJudged]) -> Iterator[s
             yield f"{finding.what}: {finding.evidence}"
     for each in not_judged:
         yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"
-
-
-def _judged(journal: Journal) -> Sequence[NotJudged]:
-    """Return what is committed and would not be proven after a disaster, by the target alone; nothing is written."""
-    return judged(journal, journal.catch_up(), "rehearsal")[1]
