@@ -105,7 +105,9 @@ def make_exact(
                 gone = next((name for name in (topic, first.remote_topic) if name in missing), "")
                 reason = f"{gone} is not there" if gone else _unfit(mirror, first)
                 history = None if reason else compared(mirror, first, compacted=compacted[topic])
-                rows.append(_row(key, first, history, reason))
+                before = first.source_start
+                now = before if history is None else history.start
+                rows.append(ComparedCopies(key, first.remote_topic, (before, now), history, reason))
             if write:
                 _commit_patiently(mirror, rows, wait, tell)
             found += rows
@@ -129,11 +131,6 @@ def told(row: ComparedCopies) -> Iterator[str]:
         yield f"taken by a cleaner: {row.key}: {count} that one side has, superseded by a later one of their key"
     for gap in found.gaps:
         yield f"not copied: {row.key}, {gap.count or 'some'} records between source offsets {gap.first} and {gap.last}"
-
-
-def _row(key: TopicPartition, first: MappingRecord, history: History | None, reason: str) -> ComparedCopies:
-    after = first.source_start if history is None else history.start
-    return ComparedCopies(key, first.remote_topic, (first.source_start, after), history, reason)
 
 
 def _firsts(ledger: FlowLedger) -> dict[TopicPartition, MappingRecord]:
