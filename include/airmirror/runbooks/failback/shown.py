@@ -75,10 +75,8 @@ def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Docum
         offsets=lambda each: runs_told(each.row.never),
     )
     brief = ("topic", "partition", "records", "offsets", "would_be_copied_to")
-    found, section = (
-        shown_plan(plan),
-        Section("rescue", rows, "Rescue", brief=brief if rows else ("topic",), empty="nothing is left"),
-    )
+    section = Section("rescue", rows, "Rescue", brief=brief if rows else ("topic",), empty="nothing is left")
+    found = shown_plan(plan)
     return replace(found, is_good=not rows, sections=[section, *found.sections])
 
 

@@ -78,9 +78,8 @@ def _lag(facts: MigrationFacts) -> Finding:
     if facts.copies <= written:
         return Finding("warn", what, f"{lag:,} offsets; {rates}: that it catches up is not shown", _window(facts))
     seconds = lag / (facts.copies - written)
-    level = "warn" if seconds > 60 else "ok"
     said = f"{lag:,} offsets are gone in {seconds:,.0f} s: {rates}"
-    return Finding("warn", what, said, _window(facts)) if level == "warn" else Finding("ok", what, said)
+    return Finding("warn", what, said, _window(facts)) if seconds > 60 else Finding("ok", what, said)
 
 
 def _errors(facts: MigrationFacts) -> Finding:
