@@ -208,6 +208,20 @@ def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memory
     outbox, bases = Outbox(target, transaction), list[int]()
     into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.mappings, 0)
     refused = partial(_refused, target.alias, account)
+
+    def send(partition: TopicPartition, batch: bytes | bytearray, count: int) -> None:
+        outbox.put(
+            Outgoing(
+                target=partition,
+                buffers=[batch],
+                size=len(batch),
+                count=count,
+                on_written=bases.append,
+                on_refused=refused,
+            )
+        )
+        outbox.drain()
+
     try:
         batch = build(
             payload,
@@ -219,31 +233,10 @@ def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memory
             sequence=outbox.sequence(into, account.records),
             transactional=True,
         )
-        outbox.put(
-            Outgoing(
-                target=into,
-                buffers=[batch],
-                size=len(batch),
-                count=account.records,
-                on_written=bases.append,
-                on_refused=refused,
-            )
-        )
-        outbox.drain()
+        send(into, batch, account.records)
         account = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
         [(count, make)] = batches({log: [(account.encode_key(), account.encode_value())]}, account.time_ms)[log]
-        told = make(transaction.producer_id, transaction.epoch, outbox.sequence(log, count))
-        outbox.put(
-            Outgoing(
-                target=log,
-                buffers=[told],
-                size=len(told),
-                count=count,
-                on_written=lambda _base: None,
-                on_refused=refused,
-            )
-        )
-        outbox.drain()
+        send(log, make(transaction.producer_id, transaction.epoch, outbox.sequence(log, count)), count)
     except AirmirrorError:
         with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
