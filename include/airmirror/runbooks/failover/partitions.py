@@ -62,7 +62,8 @@ def points(
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:
         first_unverified.setdefault(record.key, record.source_start)
-    keys = {TopicPartition(*key) for key in state.known} | _never_replicated(state, shown, live, new)
+    there = set(shown) if live is None else {key for key in live if key.topic in new}
+    keys = {TopicPartition(*key) for key in state.known} | there
     found = []
     for key in sorted(each for each in keys if each.topic in taken):
         last, row, here = state.mappings.get(key), shown.get(key), (live or {}).get(key)
@@ -87,17 +88,6 @@ def points(
             )
         )
     return found
-
-
-def _never_replicated(
-    state: State,
-    shown: Mapping[TopicPartition, PartitionMetrics],
-    live: Mapping[TopicPartition, Extent] | None,
-    new: Mapping[str, str],
-) -> set[TopicPartition]:
-    """Return the partitions that the source has, or had when it was last seen, and that the target has nothing of."""
-    there = shown.keys() if live is None else {key for key in live if key.topic in new}
-    return set(there) - {TopicPartition(*key) for key in state.known}
 
 
 def _seen(
