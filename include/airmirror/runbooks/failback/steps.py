@@ -117,8 +117,7 @@ def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
     with Routes(reverse.flow.source, f"airmirror|{reverse.flow.name}|failback") as source:
         ends = ends_of(source, names)
     prove_past(reverse, ends, order.wait, progress.phase)
-    wrong = [] if order.inexact else not_exact(_positions(pair, names))
-    if wrong:
+    if not order.inexact and (wrong := not_exact(_positions(pair, names))):
         raise GroupsNotBack(reverse.flow.name, tuple(wrong))
 
 
@@ -147,13 +146,11 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
         done = move_groups(MappingWriter.of(granted), rows)
         check_still(reverse.flow, rows, _positions(pair, names))
         wrong = displaced(granted.journal, rows, done)
-    for each in done:
-        if each.reason:
-            progress.line(f"{each.group} in {each.remote_topic}-{each.partition} was left: {each.reason}")
+    left = [(f"{each.group} in {each.remote_topic}-{each.partition}", each.reason) for each in done if each.reason]
+    for name, reason in left:
+        progress.line(f"{name} was left: {reason}")
     if not order.inexact:
-        wrong += [
-            f"{each.group} in {each.remote_topic}-{each.partition}: {each.reason}" for each in done if each.reason
-        ]
+        wrong += [f"{name}: {reason}" for name, reason in left]
     if wrong:
         raise GroupsNotBack(reverse.flow.name, tuple(wrong))
     return done
@@ -167,7 +164,7 @@ def unfreeze_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT)
     names = _returning(pair, order)
 
     def stand_back() -> None:
-        if behind := [] if order.inexact else _behind(pair, names):
+        if not order.inexact and (behind := _behind(pair, names)):
             raise GroupsNotBack(pair.reverse.flow.name, tuple(behind))
 
     return unfreeze_after_return(pair, names, order, stand_back, progress.phase) if names else []

@@ -112,7 +112,8 @@ def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT
     await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=progress.phase)
     if owners_now(opened).shut is None:
         drain(opened, progress.phase)
-        _check_exact(opened, order)
+        if not order.inexact and (wrong := not_exact(positions(opened, order))):
+            raise GroupsNotExact(opened.flow.name, tuple(wrong))
 
 
 def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
@@ -186,9 +187,3 @@ def _check_frozen(opened: Opened, order: FailoverOrder) -> None:
     if owners.shut is None:
         since = owners.records.keys() - owners.frozen.keys() if owners.whole else ()
         raise FreezeFirst(opened.flow.name, order.way, tuple(sorted(since)), order.anyway)
-
-
-def _check_exact(opened: Opened, order: FailoverOrder) -> None:
-    wrong = [] if order.inexact else not_exact(positions(opened, order))
-    if wrong:
-        raise GroupsNotExact(opened.flow.name, tuple(wrong))
