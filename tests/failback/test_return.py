@@ -445,7 +445,7 @@ def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> Non
 STEPS = (
     (returning, "bring_about"),
     (returning, "commit"),
-    (returning, "begin"),
+    (returning, "commit_change"),
     (steps, "await_quiet"),
     (steps, "prove_past"),
     (steps, "end_return"),

@@ -25,7 +25,6 @@ from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, check_known, lease_name
 from airmirror.slot.adjacent import explained
-from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
 from airmirror.topics.internal import ensure_internal_topics
@@ -34,7 +33,7 @@ from airmirror.topics.sync import apply
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import unfreeze_command
-from airmirror.windows.fence import GrantedLease, fence_around
+from airmirror.windows.fence import fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.moves import GroupMove
@@ -106,20 +105,14 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[
         found = _beginnings(ahead, back, names, order)
         if found:
             number, into = fence_around(granted, 1).numbers[0], set(names.values())
-            before = [
-                each for each in pair.reverse.ledger.of_kind(GroupMove) if each.topic in into
-            ]  # of an earlier return
-            forgotten: list[KeyValue] = [(each.encode_key(), None) for each in before]
+            moves = pair.reverse.ledger.of_kind(GroupMove)
+            forgotten = [(each.encode_key(), None) for each in moves if each.topic in into]  # of an earlier return
             commit(back, granted, number, found, by=order.by, reason=order.reason, more=forgotten)
-        begin(frozen, names, order)
+        # The reverse flow's account of them has begun: its windows copy them from now on.
+        remote = {topic: name for name, topic in names.items()}
+        commit_change(frozen, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
     catch_up_ledger(pair.reverse)
     return found
-
-
-def begin(frozen: GrantedLease, names: Mapping[str, str], order: FailbackOrder) -> None:
-    """Windows of the reverse flow copy these remote topics from now on: its account of them has begun."""
-    remote = {topic: remote for remote, topic in names.items()}
-    commit_change(frozen, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
 
 
 def look_ahead(pair: Pair, order: FailbackOrder) -> list[Continuation]:
