@@ -104,8 +104,7 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
     remote = {topic: name for name, topic in names.items()}
     looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
     last = reverse.last_mappings()
-    keys = [TopicPartition(each.remote_topic, each.partition) for each in looked]
-    ends = offsets_with_patience(ahead.target, [key for key in keys if key in last], LATEST)
+    ends = offsets_with_patience(ahead.target, [each.remote for each in looked if each.remote in last], LATEST)
     left = [
         f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
         for key, end in ends.items()
@@ -117,8 +116,8 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
     saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
     found = [
         _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
-        for facts, key in zip(looked, keys, strict=True)
-        if key in last
+        for facts in looked
+        if facts.remote in last
     ]
     made = [each for each in found if each is not None]
     stay = [(each, behind(each, rescues)) for each in made]
@@ -132,12 +131,11 @@ def _account(
     ahead: Mirror, facts: Facts, reverse: FlowLedger, ends: Mapping[TopicPartition, int], *, rescued: bool
 ) -> Continuation | None:
     """Return the account of what returned to a partition; None: all of it is accounted for, or there is nothing to account."""
-    remote = TopicPartition(facts.remote_topic, facts.partition)
-    last, kept = reverse.last_mappings()[remote], borne_out(facts)
+    last, kept = reverse.last_mappings()[facts.remote], borne_out(facts)
     start = kept.last.source_end if kept.last else facts.earliest
     if kept.is_whole and kept.last and start >= last.target_end:
         return None
-    records = list(reverse.mappings(*remote, last.source_topic_id))
+    records = list(reverse.mappings(*facts.remote, last.source_topic_id))
     if facts.last is None and not any(each.copied for each in records) and not rescued:
         return None  # nothing was replicated, nothing returned: the flow begins with it when it is unfrozen
     return continue_after(
@@ -146,7 +144,7 @@ def _account(
         kept,
         start=start,
         end=max(start, last.target_end),
-        target_end=ends[remote],
+        target_end=ends[facts.remote],
         reverse=(each for each in records if each.target_end > start),
     )
 

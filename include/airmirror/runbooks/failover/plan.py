@@ -81,8 +81,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     ours, apart = taken(flow, owners, every), owners.is_apart
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
-        remote = {(last.remote_topic, last.partition) for last in state.mappings.values()}
-        there = extents(mirror.target, (TopicPartition(*each) for each in remote))
+        there = extents(mirror.target, {last.remote for last in state.mappings.values()})
         live = None if topics is None else extents(mirror.source, mirror.source.keys_now({*known, *topics.topics}))
         uncopied = [key for key, log in (live or {}).items() if key not in replicated and log.start < log.end]
         partitions = points(

@@ -66,12 +66,11 @@ def positions(opened: Opened) -> list[CopiedPosition]:
     owners = ledger.owners()
     if returning := tuple(sorted(owners.returning().values())):
         raise StillReturning(opened.flow.name, returning, returning if all(map(owners.is_apart, returning)) else ())
-    reasons = {(hold.topic, hold.partition): f"held: {hold.reason}" for hold in ledger.holds().values()}
+    reasons = {hold.key: f"held: {hold.reason}" for hold in ledger.holds().values()}
     for record in ledger.unverified():
-        key = (record.topic, record.partition)
-        reasons.setdefault(key, f"offsets {record.source_start} to {record.source_end - 1} are not verified")
+        reasons.setdefault(record.key, f"offsets {record.source_start} to {record.source_end - 1} are not verified")
     if reasons:
-        told = tuple(f"{topic}-{number}: {reason}" for (topic, number), reason in sorted(reasons.items()))
+        told = tuple(f"{key}: {reason}" for key, reason in sorted(reasons.items()))
         raise HandbackRefused(opened.flow.name, told)
     return [CopiedPosition(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
 
