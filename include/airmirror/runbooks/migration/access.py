@@ -126,10 +126,8 @@ def missing_bindings(
         if acl.resource != "TOPIC" or acl.name == "*":
             found.add(acl)
         else:
-            its = {
-                replace(acl, name=remote, pattern="LITERAL") for topic, remote in names.items() if covers(acl, topic)
-            }
-            found |= its
+            remote = {name for topic, name in names.items() if covers(acl, topic)}
+            found |= {replace(acl, name=name, pattern="LITERAL") for name in remote}
     return sorted(found - set(target), key=lambda each: (each.permission != "DENY", each))
 
 

@@ -95,11 +95,10 @@ def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
     """Take a move group's steps back, or its block alone. Raises what ``undo_move`` and ``undo_block`` do."""
     opened = pair.forward
     move = chosen_move(opened, order.move)
-    found = (
-        undo_block(opened, move, order)
-        if order.unblock
-        else undo_move(opened, move, order, progress.phase, pair.reverse_or_none)
-    )
+    if order.unblock:
+        found = undo_block(opened, move, order)
+    else:
+        found = undo_move(opened, move, order, progress.phase, pair.reverse_or_none)
     return _shown(opened.flow.name, order, found, done=True)
 
 
