@@ -128,14 +128,8 @@ def put_batches(context: CopyContext, batches: Mapping[TopicPartition, Sequence[
             )
             refused = partial(_refused, context.slot.flow.target.alias, target.topic)
             context.outbox.put(
-                Outgoing(
-                    target=target, buffers=[batch], size=len(batch), count=count, on_written=_ignore, on_refused=refused
-                )
+                Outgoing(target=target, buffers=[batch], size=len(batch), count=count, on_refused=refused)
             )
-
-
-def _ignore(_base: int) -> None:
-    """Ignore the offset of internal records."""
 
 
 def _refused(cluster: str, topic: str, answer: Produced) -> Exception:

@@ -27,7 +27,7 @@ from airmirror.clusters.protocol.transactions import (
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.partitions import TopicPartition
 from airmirror.slot.refusals import UNEXPLAINED
-from airmirror.wire.batches import next_sequence
+from airmirror.wire.batches import build, next_sequence
 from airmirror.wire.requests import (
     IN_FLIGHT,
     PRODUCE,
@@ -59,11 +59,9 @@ class Outgoing:
     buffers: Sequence[Buffer]
     size: int
     count: int
-    on_written: Callable[[int], None]  # called with the base offset that the target gave it
     on_refused: Callable[[Produced], Exception]  # the error to raise for a refusal that is final
-    on_late: Callable[[str], Exception] | None = (
-        None  # the same where the target did not take it in time, with the reason
-    )
+    on_written: Callable[[int], None] = lambda base: None  # called with the base offset that the target gave it
+    on_late: Callable[[str], Exception] | None = None  # as on_refused, where it was not taken in time, with the reason
 
 
 @dataclass(slots=True)
@@ -95,6 +93,22 @@ class Outbox:
         sequence = lane.sequence
         lane.sequence = next_sequence(sequence, count)
         return sequence
+
+    def batch(
+        self, target: TopicPartition, payload: bytes | memoryview, count: int, times: tuple[int, int], codec: int = 0
+    ) -> bytearray:
+        """The partition's next batch, to be put in next; ``times``: of the first of its ``count`` records, and the newest."""
+        return build(
+            payload,
+            count=count,
+            base_timestamp=times[0],
+            max_timestamp=times[1],
+            codec=codec,
+            producer_id=self._transaction.producer_id,
+            producer_epoch=self._transaction.epoch,
+            sequence=self.sequence(target, count),
+            transactional=True,
+        )
 
     def put(self, outgoing: Outgoing) -> None:
         self._lanes[outgoing.target].waiting.append(outgoing)
@@ -243,10 +257,8 @@ class Outbox:
             return
         now = time.monotonic()
         if not self._retry_until:
-            self._retry_until, self._pause = (
-                min(now + self._transaction.timeout_ms / 2000, self._transaction.until),
-                0.05,
-            )
+            self._retry_until = min(now + self._transaction.timeout_ms / 2000, self._transaction.until)
+            self._pause = 0.05
         if now > self._retry_until:
             raise self._late(lanes)
         time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected

@@ -42,7 +42,7 @@ from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
 from airmirror.windows.fence import GrantedLease, fence_around, new_window
-from airmirror.wire.batches import HEADER_SIZE, build
+from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.headers import with_headers
 from airmirror.wire.moves import Rescue
 from airmirror.wire.records import Array, Records, write
@@ -209,16 +209,7 @@ def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memory
     into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.mappings, 0)
     refused = partial(_refused, target.alias, account)
     try:
-        batch = build(
-            payload,
-            count=account.records,
-            base_timestamp=int(times[0]),
-            max_timestamp=int(times.max()),
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.epoch,
-            sequence=outbox.sequence(into, account.records),
-            transactional=True,
-        )
+        batch = outbox.batch(into, payload, account.records, (int(times[0]), int(times.max())))
         outbox.put(
             Outgoing(
                 target=into,
@@ -233,16 +224,7 @@ def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memory
         account = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
         [(count, make)] = batches({log: [(account.encode_key(), account.encode_value())]}, account.time_ms)[log]
         told = make(transaction.producer_id, transaction.epoch, outbox.sequence(log, count))
-        outbox.put(
-            Outgoing(
-                target=log,
-                buffers=[told],
-                size=len(told),
-                count=count,
-                on_written=lambda _base: None,
-                on_refused=refused,
-            )
-        )
+        outbox.put(Outgoing(target=log, buffers=[told], size=len(told), count=count, on_refused=refused))
         outbox.drain()
     except AirmirrorError:
         with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
