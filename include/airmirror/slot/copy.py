@@ -8,21 +8,15 @@ mappings together (invariant A).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.writable import unwritable
-from airmirror.partitions import TopicPartition
 from airmirror.slot.delivery import CopyContext
-from airmirror.slot.errors import InternalTopicUnfit
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
-from airmirror.slot.internal_records import Build, commit_records
+from airmirror.slot.internal_records import commit_records, put_records
 from airmirror.slot.lease import LeaseLog
-from airmirror.slot.outbox import Outgoing
 from airmirror.slot.source import Source
-from airmirror.wire.requests import Produced
 
 
 def copy(
@@ -92,7 +86,7 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], leas
         context.read_back.drain()
     source.check_topics()
     lease.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
-    put_batches(context, commit_records(context, changed))
+    put_records(context.outbox, commit_records(context, changed))
     context.outbox.drain()
     check_targets(context, changed)
     context.transaction.end(commit=True)
@@ -117,20 +111,3 @@ def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
     for intake in intakes:
         if reason := refusing.get(intake.partition.target):
             raise intake.delivery.unavailable(reason)
-
-
-def put_batches(context: CopyContext, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:
-    """Put batches for internal topics into the outbox, for the transaction that is open."""
-    for target, parts in batches.items():
-        for count, build in parts:
-            batch = build(
-                context.transaction.producer_id, context.transaction.epoch, context.outbox.sequence(target, count)
-            )
-            refused = partial(_refused, context.slot.flow.target.alias, target.topic)
-            context.outbox.put(
-                Outgoing(target=target, buffers=[batch], size=len(batch), count=count, on_refused=refused)
-            )
-
-
-def _refused(cluster: str, topic: str, answer: Produced) -> Exception:
-    return InternalTopicUnfit(cluster, topic, f"refuses a record: {answer.message or error_name(answer.error)}")
