@@ -238,8 +238,7 @@ class _Content:
 def _content(mirror: Mirror, key: TopicPartition, start: int, end: int) -> _Content:
     control, aborted, offsets = list[tuple[int, int]](), list[tuple[int, int]](), list[Array]()
     committed = mirror.flow.reads_committed
-    found = read_batches(mirror.source, key, start, end, read_committed=committed) if start < end else ()
-    for buffer, batches in found:
+    for buffer, batches in read_batches(mirror.source, key, start, end, read_committed=committed):
         data = []
         for batch, is_aborted in batches:
             if batch.is_control or is_aborted:
