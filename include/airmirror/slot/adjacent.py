@@ -40,12 +40,12 @@ def look(
 
     Raises what ``read_batches`` does, save that something can't be read yet.
     """
-    ends = offsets_with_patience(target, [partition.target for partition in partitions], LATEST)
+    ends = offsets_with_patience(target, [partition.remote for partition in partitions], LATEST)
     known: dict[TopicPartition, int] = {}
     errors: dict[TopicPartition, PartitionError] = {}
     for partition in partitions:
-        end = max(ends[partition.target], partition.known_end)
-        where = (source, partition.topic, partition.partition)
+        end = max(ends[partition.remote], partition.known_end)
+        where = (source, *partition.key)
         error: PartitionError | None = None
         try:
             if end > partition.known_end:
@@ -57,18 +57,18 @@ def look(
         except (LastStableOffsetStuck, RecordsWithheld) as not_yet:
             error = TargetUnavailable(*where, target.alias, partition.remote_topic, str(not_yet))
         if error is None:
-            known[partition.source] = end
+            known[partition.key] = end
         else:
-            errors[partition.source] = error
+            errors[partition.key] = error
     return known, errors
 
 
 def foreign(source: str, target: Routes, partition: SlotPartition, start: int, end: int) -> ForeignRecords | None:
     """The error of committed records with target offsets in ``[start, end)``, none of which this flow has written."""
-    batch = next(data_batches(target, partition.target, start, end, STABLE_SECONDS), None)
+    batch = next(data_batches(target, partition.remote, start, end, STABLE_SECONDS), None)
     if batch is None:
         return None
-    place = (source, *partition.source, target.alias, partition.remote_topic)
+    place = (source, *partition.key, target.alias, partition.remote_topic)
     return ForeignRecords(*place, batch.base_offset, batch.next_offset - 1)
 
 

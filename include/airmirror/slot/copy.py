@@ -85,7 +85,7 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], leas
     if context.read_back:
         context.read_back.drain()
     source.check_topics()
-    lease.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
+    lease.check_follows({intake.partition.key: intake.account.start for intake in changed}, context.transaction.name)
     put_records(context.outbox, commit_records(context, changed))
     context.outbox.drain()
     check_targets(context, changed)
@@ -107,7 +107,7 @@ def begin_another(context: CopyContext, lease: LeaseLog) -> None:
 def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
     """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there blocks its id."""
     context.target.refresh({intake.partition.remote_topic for intake in intakes})
-    refusing = unwritable(context.target, [intake.partition.target for intake in intakes])
+    refusing = unwritable(context.target, [intake.partition.remote for intake in intakes])
     for intake in intakes:
-        if reason := refusing.get(intake.partition.target):
+        if reason := refusing.get(intake.partition.remote):
             raise intake.delivery.unavailable(reason)

@@ -70,7 +70,7 @@ class Delivery:
     @property
     def where(self) -> tuple[str, str, int]:
         """The source and its partition, as errors have them."""
-        return self.context.slot.flow.source.alias, *self.partition.source
+        return self.context.slot.flow.source.alias, *self.partition.key
 
     @property
     def there(self) -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Delivery:
     def send_whole(self, buffer: memoryview, batch: Batch) -> None:
         context = self.context
         producer = context.transaction
-        sequence = context.outbox.sequence(self.partition.target, batch.count)
+        sequence = context.outbox.sequence(self.partition.remote, batch.count)
         payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
         digest = payload_digest(payload)
         restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
@@ -114,7 +114,7 @@ class Delivery:
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
         self.context.outbox.put(
             Outgoing(
-                target=self.partition.target,
+                target=self.partition.remote,
                 buffers=buffers,
                 size=size,
                 count=sent.count,
@@ -170,7 +170,7 @@ class Sent(Expected):
         account.written(self.runs, base)
         if delivery.context.read_back is not None:
             self.target_first = base
-            delivery.context.read_back.expect(delivery.partition.target, self)
+            delivery.context.read_back.expect(delivery.partition.remote, self)
             return
         account.target_epoch = -1
         account.digest.add(

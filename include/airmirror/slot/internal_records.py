@@ -35,7 +35,7 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
     for intake in intakes:
         partition, account = intake.partition, intake.account
         mapping = account.record(
-            partition.source,
+            partition.key,
             partition.remote_topic,
             (partition.source_topic_id, partition.target_topic_id),
             window=slot.window,
@@ -47,7 +47,7 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
             (mapping.encode_key(), mapping.encode_value())
         )
         place = (slot.progress_topic, slot.progress_partitions)
-        target, progress = progress_record(slot.flow, partition.source, account.end - 1, *place)
+        target, progress = progress_record(slot.flow, partition.key, account.end - 1, *place)
         by_partition.setdefault(target, []).append(progress)
     return by_partition
 

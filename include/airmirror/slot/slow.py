@@ -147,7 +147,7 @@ class SlowPath:
         if not delivery.tolerant:
             raise error
         delivery.account.lost += end - first
-        log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.source, first, end - 1, error)
+        log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.key, first, end - 1, error)
 
     def _send_dense(self, dense: DenseBatch) -> None:
         delivery, partition, context = self._delivery, self._delivery.partition, self._delivery.context
@@ -160,7 +160,7 @@ class SlowPath:
             self._lose(dense.records, dense.codec, str(too_large))
             return
         times = (dense.base_timestamp, dense.max_timestamp)
-        batch = context.outbox.batch(partition.target, dense.payload, count, times, dense.codec)
+        batch = context.outbox.batch(partition.remote, dense.payload, count, times, dense.codec)
         if context.read_back is not None:
             self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
@@ -192,9 +192,9 @@ class SlowPath:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
         delivery, context, offset = self._delivery, self._delivery.context, int(record.offsets[0])
         delivery.account.lost += 1
-        log.warning("%s offset %d is declared lost: %s", delivery.partition.source, offset, reason)
+        log.warning("%s offset %d is declared lost: %s", delivery.partition.key, offset, reason)
         if context.dead_letters is not None and offset not in delivery.refusals.unfit:
-            context.dead_letters.write(delivery.partition.source, record, codec, reason, context.outbox)
+            context.dead_letters.write(delivery.partition.key, record, codec, reason, context.outbox)
 
 
 def _hole(offsets: Sequence[int], first: int, end: int) -> tuple[int, int]:
