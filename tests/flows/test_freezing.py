@@ -125,10 +125,10 @@ def test_who_slept_before_he_wrote_freezes_nothing(
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(10), partition=0)
     assert flow.run().is_verified
-    other, put, copied = replace(flow, opened=with_new_ledger(flow, tmp_path)), driver.put_batches, list[int]()
+    other, put, copied = replace(flow, opened=with_new_ledger(flow, tmp_path)), driver.put_records, list[int]()
 
     def sleep_and_put(*given: Any) -> None:
-        monkeypatch.setattr(driver, "put_batches", put)
+        monkeypatch.setattr(driver, "put_records", put)
         produce(east, flow.topic, numbered(10, 10), partition=0)
         deadline = time.monotonic() + 30.0
         while not copied:
@@ -138,7 +138,7 @@ def test_who_slept_before_he_wrote_freezes_nothing(
                 assert time.monotonic() < deadline
         put(*given)
 
-    monkeypatch.setattr(driver, "put_batches", sleep_and_put)
+    monkeypatch.setattr(driver, "put_records", sleep_and_put)
     with pytest.raises(AirmirrorError):
         freeze(flow.opened, (), **WHY)
     assert copied == [10] and owners_now(other.opened).frozen == {}

@@ -12,6 +12,7 @@ from airmirror.config import parse
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.intake import Intake
+from airmirror.wire.batches import build
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import AbortedTransaction, Fetched
 
@@ -32,6 +33,21 @@ class Collected:
 
     def sequence(self, _target: object, _count: int) -> int:
         return 0
+
+    def batch(
+        self, target: object, payload: bytes | memoryview, count: int, times: tuple[int, int], codec: int = 0
+    ) -> bytearray:
+        return build(
+            payload,
+            count=count,
+            base_timestamp=times[0],
+            max_timestamp=times[1],
+            codec=codec,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            sequence=self.sequence(target, count),
+            transactional=True,
+        )
 
     def put(self, outgoing: object) -> None:
         self.put_in.append(outgoing)

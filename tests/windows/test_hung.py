@@ -100,7 +100,7 @@ class TwoBrokers:
         self.connections = {node: Connected(f"node {node}", node == 2) for node in (1, 2)}
         self.refused = self.refreshed = 0
         end = Fetched(error=0, high_watermark=30, last_stable_offset=30, log_start_offset=0, aborted=(), start=0, end=0)
-        got = memoryview(b""), {takers[1].partition.source: end}
+        got = memoryview(b""), {takers[1].partition.key: end}
         monkeypatch.setattr(source_module, "send_fetch", self.send)
         monkeypatch.setattr(source_module, "ready", lambda those, *_: [each for each in those if each.answers])
         monkeypatch.setattr(source_module, "receive_fetch", lambda *_: got)

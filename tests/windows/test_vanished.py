@@ -85,12 +85,12 @@ def test_a_partition_of_the_source_that_loses_its_leader_is_left_out_alone(monke
     with Routes(slot.flow.source, "test") as source, Routes(slot.flow.target, "test") as target:
         source.topic_ids[one.topic], target.topic_ids[one.remote_topic] = one.source_topic_id, one.target_topic_id
         source._nodes = {1: ("broker", 9092)}
-        source._leaders = {one.source: Leader(1, 0), two.source: Leader(-1, 0)}
-        source._errors = {one.source: 0, two.source: 5}
+        source._leaders = {one.key: Leader(1, 0), two.key: Leader(-1, 0)}
+        source._errors = {one.key: 0, two.key: 5}
         found = _Attempts.of(slot)
-        assert [each.source for each, _ in _usable(slot, source, target, found, [(one, 10), (two, 10)])] == [one.source]
+        assert [each.key for each, _ in _usable(slot, source, target, found, [(one, 10), (two, 10)])] == [one.key]
     [(left_out, error)] = found.failed.items()
-    assert left_out == two.source and error.transient and "no leader" in str(error)
+    assert left_out == two.key and error.transient and "no leader" in str(error)
 
 
 def test_a_topic_that_was_made_again_with_fewer_partitions_is_another_topic(monkeypatch: pytest.MonkeyPatch) -> None:

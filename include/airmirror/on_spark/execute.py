@@ -141,7 +141,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     whole = slots[0].flow
     bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings=Settings.of({}))
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
-    asked = {partition.source for slot in slots for partition in slot.partitions}
+    asked = {partition.key for slot in slots for partition in slot.partitions}
     limit, is_late = most_seconds(slots[0]), threading.Event()
     try:
         with _limited(spark, flow, limit, is_late):

@@ -7,7 +7,7 @@ read: for most partitions that is the offset of their end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from airmirror.clusters.protocol.errors import FetchFailed, LastStableOffsetStuck, ReadDenied, RecordsWithheld
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
@@ -16,6 +16,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import AccessLost, ForeignRecords, PartitionError, PartitionFailed, TargetUnavailable
+from airmirror.wire.batch import Batch
 from airmirror.wire.mappings import MappingRecord
 
 STABLE_SECONDS = 5.0  # for the last stable offset: every transaction of the flow has ended before
@@ -39,12 +40,12 @@ def look(
 
     Raises what ``read_batches`` does, save that something can't be read yet.
     """
-    ends = offsets_with_patience(target, [partition.target for partition in partitions], LATEST)
+    ends = offsets_with_patience(target, [partition.remote for partition in partitions], LATEST)
     known: dict[TopicPartition, int] = {}
     errors: dict[TopicPartition, PartitionError] = {}
     for partition in partitions:
-        end = max(ends[partition.target], partition.known_end)
-        where = (source, partition.topic, partition.partition)
+        end = max(ends[partition.remote], partition.known_end)
+        where = (source, *partition.key)
         error: PartitionError | None = None
         try:
             if end > partition.known_end:
@@ -56,18 +57,27 @@ def look(
         except (LastStableOffsetStuck, RecordsWithheld) as not_yet:
             error = TargetUnavailable(*where, target.alias, partition.remote_topic, str(not_yet))
         if error is None:
-            known[partition.source] = end
+            known[partition.key] = end
         else:
-            errors[partition.source] = error
+            errors[partition.key] = error
     return known, errors
 
 
 def foreign(source: str, target: Routes, partition: SlotPartition, start: int, end: int) -> ForeignRecords | None:
     """The error of committed records with target offsets in ``[start, end)``, none of which this flow has written."""
-    for _, batches in read_batches(target, partition.target, start, end, read_committed=True, patience=STABLE_SECONDS):
+    batch = next(data_batches(target, partition.remote, start, end, STABLE_SECONDS), None)
+    if batch is None:
+        return None
+    place = (source, *partition.key, target.alias, partition.remote_topic)
+    return ForeignRecords(*place, batch.base_offset, batch.next_offset - 1)
+
+
+def data_batches(
+    routes: Routes, partition: TopicPartition, start: int, end: int, patience: float = 60.0
+) -> Iterator[Batch]:
+    """Yield the batches with committed records at offsets in ``[start, end)``. Raises what ``read_batches`` does."""
+    for _, batches in read_batches(routes, partition, start, end, read_committed=True, patience=patience):
         for batch, aborted in batches:
             is_data = batch.count and not batch.is_control and not aborted
             if is_data and batch.next_offset > start and batch.base_offset < end:
-                place = (source, *partition.source, target.alias, partition.remote_topic)
-                return ForeignRecords(*place, batch.base_offset, batch.next_offset - 1)
-    return None
+                yield batch

@@ -68,7 +68,7 @@ class _Attempts:
     @classmethod
     def of(cls, slot: Slot) -> _Attempts:
         """None so far, of a slot that begins now."""
-        positions = {partition.source: partition.start for partition in slot.partitions}
+        positions = {partition.key: partition.start for partition in slot.partitions}
         until = time.monotonic() + slot.follow_ms / 1000
         return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
 
@@ -141,7 +141,7 @@ def _results(
     slot: Slot, attempts: _Attempts, outcome: Outcome, error: AirmirrorError | None, seconds: float
 ) -> Iterator[SlotResult]:
     for partition in slot.partitions:
-        key = partition.source
+        key = partition.key
         position = attempts.positions[key]
         problem = attempts.failed.get(key) or error
         if key in attempts.failed:
@@ -152,10 +152,9 @@ def _results(
             how = Outcome.DONE if position >= partition.end else Outcome.CUT
         if how is Outcome.FAILED and problem is not None and not isinstance(problem, PartitionError):
             wrapped = PartitionUnavailable if problem.transient else PartitionFailed
-            problem = wrapped(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
+            problem = wrapped(slot.flow.source.alias, *key, str(problem))
         yield SlotResult(
-            topic=partition.topic,
-            partition=partition.partition,
+            *key,
             outcome=how,
             position=position,
             seconds=seconds,
@@ -177,7 +176,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     follows = time.monotonic() < attempts.follow_until
     partitions = []
     for partition in slot.partitions:
-        key = partition.source
+        key = partition.key
         partition = _continued(partition, committed.get(key))
         attempts.positions[key] = partition.start
         end, follows_on = _end(attempts, partition, follows)
@@ -212,9 +211,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         merging=Merging(compression_of(slot.flow), filling(round_trip, len(partitions))),
         dead_letters=dead_letters,
     )
-    intakes = [
-        Intake(context, partition, end, attempts.refusals.get(partition.source)) for partition, end in partitions
-    ]
+    intakes = [Intake(context, partition, end, attempts.refusals.get(partition.key)) for partition, end in partitions]
     follow = _following(slot, attempts, lease, intakes) if follows else None
     try:
         reading = Source(source, slot, intakes, attempts.pace, attempts.limit)
@@ -225,10 +222,10 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         raise
     finally:
         for intake in intakes:
-            attempts.positions[intake.partition.source] = intake.account.start
+            attempts.positions[intake.partition.key] = intake.account.start
     for intake in intakes:
         if intake.withheld and not intake.is_done:
-            key = intake.partition.source
+            key = intake.partition.key
             reason = withheld(key, intake.position, intake.end, intake.withheld)
             attempts.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
     return done
@@ -248,7 +245,7 @@ def _refresh(slot: Slot, attempts: _Attempts, routes: Routes, topics: Collection
 
 def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[int, bool]:
     """The end of a partition's copy, the planned one or where it is bad, and whether it continues after that."""
-    bad = attempts.limits.get(partition.source)
+    bad = attempts.limits.get(partition.key)
     if bad is None:
         return partition.end, follows
     return (bad if follows else min(partition.end, bad)), False
@@ -260,7 +257,7 @@ def _following(slot: Slot, attempts: _Attempts, lease: LeaseLog, intakes: Sequen
     if any(error.transient for error in attempts.failed.values()):
         until = min(until, time.monotonic() + AGAIN_SECONDS)
     for intake in intakes:
-        if intake.partition.source not in attempts.limits:
+        if intake.partition.key not in attempts.limits:
             intake.end_at(NO_END)
     return Following(until, slot.flow.window.follow_commit_ms, lease)
 
@@ -294,33 +291,33 @@ def _usable(
 ) -> list[tuple[SlotPartition, int]]:
     """Those of ``partitions`` that can continue now; the others are left out with their errors, before anything is written."""
     errors: dict[TopicPartition, AirmirrorError] = {}
-    same = [partition.source for partition, _ in partitions if _changed(partition, source, target) is None]
+    same = [partition.key for partition, _ in partitions if _changed(partition, source, target) is None]
     led = set(source.with_leader(same, LEADER_SECONDS))
-    refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
+    refusing = unwritable(target, [partition.remote for partition, _ in partitions], LEADER_SECONDS)
     for partition, _ in partitions:
         error = _changed(partition, source, target)
-        if error is None and partition.source not in led:
-            error = PartitionUnavailable(source.alias, *partition.source, "it has no leader")
-        if error is None and partition.target in refusing:
-            error = _unavailable(slot, partition, refusing[partition.target])
+        if error is None and partition.key not in led:
+            error = PartitionUnavailable(source.alias, *partition.key, "it has no leader")
+        if error is None and partition.remote in refusing:
+            error = _unavailable(slot, partition, refusing[partition.remote])
         if error is not None:
-            errors[partition.source] = error
+            errors[partition.key] = error
     known: dict[TopicPartition, int] = {}
     if not slot.flow.is_aggregate:
-        known, found = look(source.alias, target, [part for part, _ in partitions if part.source not in errors])
+        known, found = look(source.alias, target, [part for part, _ in partitions if part.key not in errors])
         errors |= found
     for key, error in errors.items():
         _leave_out(attempts, key, error, None)
     return [
-        (replace(partition, known_end=known.get(partition.source, partition.known_end)), end)
+        (replace(partition, known_end=known.get(partition.key, partition.known_end)), end)
         for partition, end in partitions
-        if partition.source not in errors
+        if partition.key not in errors
     ]
 
 
 def _changed(partition: SlotPartition, source: Routes, target: Routes) -> AirmirrorError | None:
     """The error of a topic that is not the one of the plan any more."""
-    where = (source.alias, partition.topic, partition.partition)
+    where = (source.alias, *partition.key)
     now = source.topic_ids[partition.topic]
     if now != partition.source_topic_id:
         return TopicRecreated(*where, str(partition.source_topic_id), str(now))
@@ -330,15 +327,15 @@ def _changed(partition: SlotPartition, source: Routes, target: Routes) -> Airmir
 
 
 def _unavailable(slot: Slot, partition: SlotPartition, reason: str) -> TargetUnavailable:
-    where = (slot.flow.source.alias, partition.topic, partition.partition)
+    where = (slot.flow.source.alias, *partition.key)
     return TargetUnavailable(*where, slot.flow.target.alias, partition.remote_topic, reason)
 
 
 def _leave_out_stuck(slot: Slot, attempts: _Attempts, stuck: TransactionStuck) -> tuple[Outcome, AirmirrorError | None]:
     """The partitions that take no marker have failed; the others are cut."""
-    lacking = [partition for partition in slot.partitions if partition.target in stuck.reasons]
+    lacking = [partition for partition in slot.partitions if partition.remote in stuck.reasons]
     for partition in lacking:
-        _leave_out(attempts, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
+        _leave_out(attempts, partition.key, _unavailable(slot, partition, stuck.reasons[partition.remote]), None)
     return (Outcome.CUT, None) if lacking else (Outcome.FAILED, stuck)
 
 
@@ -359,9 +356,9 @@ def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> bo
         name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
         if name == gone.topic and gone.partition in (-1, partition.partition):
             found = True
-            _leave_out(attempts, partition.source, gone, None)
+            _leave_out(attempts, partition.key, gone, None)
     if not found:
         for partition in slot.partitions:
-            unavailable = PartitionUnavailable(slot.flow.source.alias, *partition.source, str(gone))
-            _leave_out(attempts, partition.source, unavailable, None)
+            unavailable = PartitionUnavailable(slot.flow.source.alias, *partition.key, str(gone))
+            _leave_out(attempts, partition.key, unavailable, None)
     return found

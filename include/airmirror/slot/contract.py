@@ -8,7 +8,7 @@ from uuid import UUID
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import CopyFacts, PartitionFacts, TopicPartition
+from airmirror.partitions import CopyFacts, PartitionFacts
 
 TRANSACTION_TIMEOUT_MS = 60_000  # as Kafka's own producer has it
 
@@ -30,14 +30,6 @@ class SlotPartition(CopyFacts):
     keeps_times: bool = True  # False: the target may stamp records with its own time (topics.log.append.time)
     source_checksum: int = -1  # of the source's batch with the offset before start, -1 unknown
     purged: bool = False  # whether offsets that are gone from the log's beginning are holes (streams.applications)
-
-    @property
-    def source(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def target(self) -> TopicPartition:
-        return TopicPartition(self.remote_topic, self.partition)
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,15 @@ mappings together (invariant A).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.writable import unwritable
-from airmirror.partitions import TopicPartition
 from airmirror.slot.delivery import CopyContext
-from airmirror.slot.errors import InternalTopicUnfit
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
-from airmirror.slot.internal_records import Build, commit_records
+from airmirror.slot.internal_records import commit_records, put_records
 from airmirror.slot.lease import LeaseLog
-from airmirror.slot.outbox import Outgoing
 from airmirror.slot.source import Source
-from airmirror.wire.requests import Produced
 
 
 def copy(
@@ -91,8 +85,8 @@ def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], leas
     if context.read_back:
         context.read_back.drain()
     source.check_topics()
-    lease.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
-    put_batches(context, commit_records(context, changed))
+    lease.check_follows({intake.partition.key: intake.account.start for intake in changed}, context.transaction.name)
+    put_records(context.outbox, commit_records(context, changed))
     context.outbox.drain()
     check_targets(context, changed)
     context.transaction.end(commit=True)
@@ -113,30 +107,7 @@ def begin_another(context: CopyContext, lease: LeaseLog) -> None:
 def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
     """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there blocks its id."""
     context.target.refresh({intake.partition.remote_topic for intake in intakes})
-    refusing = unwritable(context.target, [intake.partition.target for intake in intakes])
+    refusing = unwritable(context.target, [intake.partition.remote for intake in intakes])
     for intake in intakes:
-        if reason := refusing.get(intake.partition.target):
+        if reason := refusing.get(intake.partition.remote):
             raise intake.delivery.unavailable(reason)
-
-
-def put_batches(context: CopyContext, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:
-    """Put batches for internal topics into the outbox, for the transaction that is open."""
-    for target, parts in batches.items():
-        for count, build in parts:
-            batch = build(
-                context.transaction.producer_id, context.transaction.epoch, context.outbox.sequence(target, count)
-            )
-            refused = partial(_refused, context.slot.flow.target.alias, target.topic)
-            context.outbox.put(
-                Outgoing(
-                    target=target, buffers=[batch], size=len(batch), count=count, on_written=_ignore, on_refused=refused
-                )
-            )
-
-
-def _ignore(_base: int) -> None:
-    """Ignore the offset of internal records."""
-
-
-def _refused(cluster: str, topic: str, answer: Produced) -> Exception:
-    return InternalTopicUnfit(cluster, topic, f"refuses a record: {answer.message or error_name(answer.error)}")

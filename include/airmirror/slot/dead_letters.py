@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
-from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.slot.refusals import DeadLetterRefused, is_tolerant
-from airmirror.wire.batches import HEADER_SIZE, build
+from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.headers import record, with_headers
 from airmirror.wire.requests import Produced
 
@@ -52,36 +51,15 @@ class DeadLetterTopic:
     partitions: int
     max_message_bytes: int
 
-    def write(
-        self,
-        source: TopicPartition,
-        one: Records,
-        codec: int,
-        reason: str,
-        transaction: TransactionalId,
-        outbox: Outbox,
-    ) -> None:
+    def write(self, source: TopicPartition, one: Records, codec: int, reason: str, outbox: Outbox) -> None:
         """Put the one record of ``one`` into the outbox, where it fits. Those of a source partition stay in order."""
         payload = self._letter(source, one, codec, reason)
         if len(payload) + HEADER_SIZE > self.max_message_bytes:
             return
-        target = TopicPartition(self.name, source.partition % self.partitions)
-        time = int(one.timestamps[0])
-        batch = build(
-            payload,
-            count=1,
-            base_timestamp=time,
-            max_timestamp=time,
-            codec=codec,
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.epoch,
-            sequence=outbox.sequence(target, 1),
-            transactional=True,
-        )
+        target, time = TopicPartition(self.name, source.partition % self.partitions), int(one.timestamps[0])
+        batch = outbox.batch(target, payload, 1, (time, time), codec)
         refused = partial(self._refused, source, int(one.offsets[0]))
-        outbox.put(
-            Outgoing(target=target, buffers=[batch], size=len(batch), count=1, on_written=_ignore, on_refused=refused)
-        )
+        outbox.put(Outgoing(target=target, buffers=[batch], size=len(batch), count=1, on_refused=refused))
 
     def _letter(self, source: TopicPartition, one: Records, codec: int, reason: str) -> bytes:
         """The bytes of a batch after its header."""
@@ -101,7 +79,3 @@ class DeadLetterTopic:
     def _refused(self, source: TopicPartition, offset: int, answer: Produced) -> Exception:
         place = (self.flow.source.alias, *source, offset, self.flow.target.alias, self.name)
         return DeadLetterRefused(*place, code=answer.error, error=answer.message or error_name(answer.error))
-
-
-def _ignore(_base: int) -> None:
-    """Ignore the offset of dead letters."""

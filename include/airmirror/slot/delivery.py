@@ -70,7 +70,7 @@ class Delivery:
     @property
     def where(self) -> tuple[str, str, int]:
         """The source and its partition, as errors have them."""
-        return self.context.slot.flow.source.alias, *self.partition.source
+        return self.context.slot.flow.source.alias, *self.partition.key
 
     @property
     def there(self) -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Delivery:
     def send_whole(self, buffer: memoryview, batch: Batch) -> None:
         context = self.context
         producer = context.transaction
-        sequence = context.outbox.sequence(self.partition.target, batch.count)
+        sequence = context.outbox.sequence(self.partition.remote, batch.count)
         payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
         digest = payload_digest(payload)
         restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
@@ -114,7 +114,7 @@ class Delivery:
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
         self.context.outbox.put(
             Outgoing(
-                target=self.partition.target,
+                target=self.partition.remote,
                 buffers=buffers,
                 size=size,
                 count=sent.count,
@@ -154,45 +154,27 @@ class Delivery:
 
 
 @dataclass(slots=True)
-class Sent:
+class Sent(Expected):
     """A batch on its way: the answer to the target's offset for it, or refusal; ``runs``: of source offsets (first, count)."""
 
     delivery: Delivery
-    account: Account
     runs: list[tuple[int, int]]
-    count: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    payload: memoryview
-    digest: bytes
+
+    @property
+    def keeps_times(self) -> bool:
+        return self.delivery.partition.keeps_times
 
     def written(self, base: int) -> None:
         delivery, account = self.delivery, self.account
         delivery.check_adjacent(account, base, self.count)
         account.written(self.runs, base)
-        read_back = delivery.context.read_back
-        if read_back is None:
-            account.target_epoch = -1
-            account.digest.add(
-                self.attributes, self.count, self.base_timestamp, self.max_timestamp, len(self.payload), self.digest
-            )
+        if delivery.context.read_back is not None:
+            self.target_first = base
+            delivery.context.read_back.expect(delivery.partition.remote, self)
             return
-        read_back.expect(
-            delivery.partition.target,
-            Expected(
-                target_first=base,
-                count=self.count,
-                attributes=self.attributes,
-                base_timestamp=self.base_timestamp,
-                max_timestamp=self.max_timestamp,
-                payload=self.payload,
-                digest=self.digest,
-                account=account,
-                differs=self._differs,
-                unread=self._unread,
-                keeps_times=delivery.partition.keeps_times,
-            ),
+        account.target_epoch = -1
+        account.digest.add(
+            self.attributes, self.count, self.base_timestamp, self.max_timestamp, len(self.payload), self.digest
         )
 
     def refused(self, answer: Produced) -> Exception:
@@ -237,12 +219,12 @@ class Sent:
             return str(error)
         return ""
 
-    def _unread(self, code: int) -> Exception:
+    def unread(self, code: int) -> Exception:
         if code == TOPIC_DENIED:
             return AccessLost(*self.delivery.where, *self.delivery.there, "Read")
         return self.delivery.unavailable(f"it can't be read back ({error_name(code)})")
 
-    def _differs(self, target_offset: int, difference: str) -> Exception:
+    def differs(self, target_offset: int, difference: str) -> Exception:
         place, ends = (*self.delivery.where, *self.delivery.there), (self.runs[0][0], sum(self.runs[-1]) - 1)
         return ReadBackDiffers(*place, *ends, target_offset, difference)
 

@@ -37,7 +37,7 @@ class Following:
         """End what is held, and everything when the time is up."""
         now = time.monotonic()
         for intake in intakes:
-            if intake.partition.source in self.lease.held:
+            if intake.partition.key in self.lease.held:
                 intake.end_at(intake.position)
             elif now >= self.until:
                 intake.end_at(max(intake.position, intake.planned))

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from airmirror.clusters.protocol.errors import error_name
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import InternalTopicUnfit
+from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.wire.mirrormaker import source_offset_record
+from airmirror.wire.requests import Produced
 
 if TYPE_CHECKING:
-    from airmirror.slot.contract import Slot
     from airmirror.slot.delivery import CopyContext
     from airmirror.slot.intake import Intake
 
 BATCH_BYTES = 512 << 10
 
 KeyValue = tuple[bytes, bytes | None]
-Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a transactional batch
 
 
-def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
-    """Return batches as (number of records, how to build it), by partition of the internal topics."""
+def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[TopicPartition, list[KeyValue]]:
+    """Return the records of a commit, by partition of the internal topics."""
     slot = context.slot
     now = int(time.time() * 1000)
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
     for intake in intakes:
         partition, account = intake.partition, intake.account
         mapping = account.record(
-            partition.source,
+            partition.key,
             partition.remote_topic,
             (partition.source_topic_id, partition.target_topic_id),
             window=slot.window,
@@ -41,26 +46,28 @@ def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[Topi
         by_partition.setdefault(TopicPartition(slot.mapping_topic, 0), []).append(
             (mapping.encode_key(), mapping.encode_value())
         )
-        target, progress = progress_record(slot, partition.topic, partition.partition, account.end - 1)
+        place = (slot.progress_topic, slot.progress_partitions)
+        target, progress = progress_record(slot.flow, partition.key, account.end - 1, *place)
         by_partition.setdefault(target, []).append(progress)
-    return batches(by_partition, now)
+    return by_partition
 
 
-def batches(
-    records: Mapping[TopicPartition, Sequence[KeyValue]], timestamp: int
-) -> dict[TopicPartition, list[tuple[int, Build]]]:
-    """Return batches by partition as (number of records, how to build it), in the order of the records."""
-    return {
-        target: [(len(part), _builder(part, timestamp)) for part in _parts(found)] for target, found in records.items()
-    }
+def put_records(outbox: Outbox, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
+    """Put records into the outbox, in their order, for the transaction that is open."""
+    transaction, timestamp = outbox.transaction, int(time.time() * 1000)
+    for target, found in records.items():
+        refused = partial(_refused, transaction.routes.alias, target.topic)
+        for part in _parts(found):
+            batch = _batch(part, timestamp, transaction, outbox.sequence(target, len(part)))
+            outbox.put(Outgoing(target=target, buffers=[batch], size=len(batch), count=len(part), on_refused=refused))
 
 
-def progress_record(slot: Slot, topic: str, partition: int, offset: int | None) -> tuple[TopicPartition, KeyValue]:
-    """MirrorMaker 2's progress of a partition and where it belongs; None deletes it."""
-    number, record = source_offset_record(
-        slot.flow.source.alias, topic, partition, offset, partitions=slot.progress_partitions
-    )
-    return TopicPartition(slot.progress_topic, number), record
+def progress_record(
+    flow: Flow, key: TopicPartition, offset: int | None, topic: str, partitions: int
+) -> tuple[TopicPartition, KeyValue]:
+    """MirrorMaker 2's progress of a partition, None deletes it; and to which of the ``partitions`` of ``topic`` it belongs."""
+    number, record = source_offset_record(flow.source.alias, *key, offset, partitions=partitions)
+    return TopicPartition(topic, number), record
 
 
 def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
@@ -76,19 +83,20 @@ def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
     return parts
 
 
-def _builder(records: list[KeyValue], timestamp: int) -> Build:
-    def build(producer_id: int, epoch: int, sequence: int) -> bytes:
-        builder = DefaultRecordBatchBuilder(
-            magic=2,
-            compression_type=0,
-            is_transactional=True,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            batch_size=1 << 30,
-        )
-        for number, (key, value) in enumerate(records):
-            builder.append(number, timestamp=timestamp, key=key, value=value, headers=[])
-        return bytes(builder.build())
+def _batch(records: list[KeyValue], timestamp: int, transaction: TransactionalId, sequence: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=True,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        base_sequence=sequence,
+        batch_size=1 << 30,
+    )
+    for number, (key, value) in enumerate(records):
+        builder.append(number, timestamp=timestamp, key=key, value=value, headers=[])
+    return bytes(builder.build())
 
-    return build
+
+def _refused(cluster: str, topic: str, answer: Produced) -> Exception:
+    return InternalTopicUnfit(cluster, topic, f"refuses a record: {answer.message or error_name(answer.error)}")

@@ -9,7 +9,7 @@ written meanwhile are seen on the way.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
@@ -23,6 +23,16 @@ from airmirror.wire.leases import LeaseEntry, holder, note
 from airmirror.wire.mappings import Action, Decision, Hold, Lease, LeaseEvent, MappingRecord, Record, decode
 from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
+
+
+def decoded_records(entries: Iterable[LogRecord]) -> Iterator[tuple[LogRecord, Record]]:
+    """Yield each record of the mapping topic with what it says, but for those that make no sense."""
+    for entry in entries:
+        try:
+            record = decode(entry.key or b"", entry.value)
+        except MalformedRecord:
+            continue  # the ledger counts and logs it
+        yield entry, record
 
 
 class LeaseLog:
@@ -108,14 +118,10 @@ class LeaseLog:
     def _read(
         self, start: int, end: int, *, read_committed: bool, mappings: bool = True
     ) -> Iterator[tuple[LogRecord, Record]]:
-        for entry in read_records(self._target, self._log, start, end, read_committed=read_committed):
-            if not mappings and entry.key and entry.key[0] == MappingRecord.kind:
-                continue
-            try:
-                record = decode(entry.key or b"", entry.value)
-            except MalformedRecord:
-                continue  # the ledger counts and logs it
-            yield entry, record
+        entries = read_records(self._target, self._log, start, end, read_committed=read_committed)
+        yield from decoded_records(
+            each for each in entries if mappings or not each.key or each.key[0] != MappingRecord.kind
+        )
 
     def _check(self) -> None:
         slot, held = self._slot, holder(self._leases)

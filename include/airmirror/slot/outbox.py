@@ -27,7 +27,7 @@ from airmirror.clusters.protocol.transactions import (
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.partitions import TopicPartition
 from airmirror.slot.refusals import UNEXPLAINED
-from airmirror.wire.batches import next_sequence
+from airmirror.wire.batches import build, next_sequence
 from airmirror.wire.requests import (
     IN_FLIGHT,
     PRODUCE,
@@ -59,11 +59,9 @@ class Outgoing:
     buffers: Sequence[Buffer]
     size: int
     count: int
-    on_written: Callable[[int], None]  # called with the base offset that the target gave it
     on_refused: Callable[[Produced], Exception]  # the error to raise for a refusal that is final
-    on_late: Callable[[str], Exception] | None = (
-        None  # the same where the target did not take it in time, with the reason
-    )
+    on_written: Callable[[int], None] = lambda base: None  # called with the base offset that the target gave it
+    on_late: Callable[[str], Exception] | None = None  # as on_refused, where it was not taken in time, with the reason
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ class Outbox:
 
     def __init__(self, routes: Routes, transaction: TransactionalId) -> None:
         self._routes = routes
-        self._transaction = transaction
+        self.transaction = transaction
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._in_flight: dict[int, deque[list[TopicPartition]]] = {}
         self._resting = 0.0  # seconds for which a broker that something waits for wants nothing to be sent
@@ -95,6 +93,22 @@ class Outbox:
         sequence = lane.sequence
         lane.sequence = next_sequence(sequence, count)
         return sequence
+
+    def batch(
+        self, target: TopicPartition, payload: bytes | memoryview, count: int, times: tuple[int, int], codec: int = 0
+    ) -> bytearray:
+        """The partition's next batch, to be put in next; ``times``: of the first of its ``count`` records, and the newest."""
+        return build(
+            payload,
+            count=count,
+            base_timestamp=times[0],
+            max_timestamp=times[1],
+            codec=codec,
+            producer_id=self.transaction.producer_id,
+            producer_epoch=self.transaction.epoch,
+            sequence=self.sequence(target, count),
+            transactional=True,
+        )
 
     def put(self, outgoing: Outgoing) -> None:
         self._lanes[outgoing.target].waiting.append(outgoing)
@@ -111,7 +125,7 @@ class Outbox:
     def send_all(self) -> None:
         """Send everything that waits; up to five requests a broker may be unanswered after that."""
         try:
-            self._transaction.add([target for target, lane in self._lanes.items() if lane.waiting])
+            self.transaction.add([target for target, lane in self._lanes.items() if lane.waiting])
         except PartitionsRefused as refused:
             target, code = min(refused.codes.items())
             raise self._lanes[target].waiting[0].on_refused(Produced(code, -1, None)) from refused
@@ -122,7 +136,7 @@ class Outbox:
         """Send everything and wait for every answer."""
         self.send_all()
         while not self.is_empty:
-            if not self._transaction.seconds_left:
+            if not self.transaction.seconds_left:
                 raise self._broken("the window's time was over before everything was written")
             self._send_some()
             self._answers(block=True)
@@ -171,7 +185,7 @@ class Outbox:
                     version=self._version(connection),
                     correlation_id=connection.next_correlation_id(),
                     client_id=connection.client_id,
-                    transactional_id=self._transaction.name,
+                    transactional_id=self.transaction.name,
                     batches=batches,
                     topic_ids=self._routes.topic_ids,
                     timeout_ms=30_000,
@@ -193,17 +207,17 @@ class Outbox:
         if nodes:
             # A broker that wants to be left alone does not read what it was sent before.
             patience = ANSWER_SECONDS + self._routes.rest(PURPOSE)
-            most = min(patience, self._transaction.seconds_left) if block else 0
-            answering = ready(nodes, most, self._transaction.look)
+            most = min(patience, self.transaction.seconds_left) if block else 0
+            answering = ready(nodes, most, self.transaction.look)
             if block and not answering:
                 broker = ", ".join(connection.broker for connection in nodes)
                 raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {most:.0f} s")
             for connection in answering:
                 self._answer(connection, nodes[connection])
         elif block and self._resting:
-            if not self._transaction.seconds_left:
+            if not self.transaction.seconds_left:
                 raise self._broken("the window's time was over before a broker's quota let everything be written")
-            time.sleep(min(self._resting, self._transaction.seconds_left))  # the broker has said for how long
+            time.sleep(min(self._resting, self.transaction.seconds_left))  # the broker has said for how long
         self._try_again()
 
     def _answer(self, connection: Connection, node: int) -> None:
@@ -228,7 +242,7 @@ class Outbox:
                 lane.failed.append(outgoing)
                 lane.error = lane.error if error in BEHIND else error
             elif error in FENCED:
-                raise ProducerFenced(self._routes.alias, self._transaction.name)
+                raise ProducerFenced(self._routes.alias, self.transaction.name)
             elif error in REFUSED or (error == UNEXPLAINED and outgoing.on_late is not None):
                 raise outgoing.on_refused(result)
             else:
@@ -243,10 +257,8 @@ class Outbox:
             return
         now = time.monotonic()
         if not self._retry_until:
-            self._retry_until, self._pause = (
-                min(now + self._transaction.timeout_ms / 2000, self._transaction.until),
-                0.05,
-            )
+            self._retry_until = min(now + self.transaction.timeout_ms / 2000, self.transaction.until)
+            self._pause = 0.05
         if now > self._retry_until:
             raise self._late(lanes)
         time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected
@@ -258,8 +270,8 @@ class Outbox:
 
     def _late(self, lanes: Mapping[TopicPartition, _Lane]) -> Exception:
         """The error of the partition alone, where it is to blame and not the transaction."""
-        late = f"it took no records for {self._transaction.timeout_ms // 2000} s"
-        if not self._transaction.seconds_left:
+        late = f"it took no records for {self.transaction.timeout_ms // 2000} s"
+        if not self.transaction.seconds_left:
             late = "it took no records until the window's time was over"
         reasons = {target: f"{late} ({error_name(lane.error)})" for target, lane in lanes.items()}
         for target, lane in lanes.items():
@@ -274,10 +286,8 @@ class Outbox:
     def _version(self, connection: Connection) -> int:
         highest = connection.produce_version
         return (
-            highest
-            if self._transaction.second_protocol
-            else connection.version(PRODUCE, 9, min(highest, 11), "Produce")
+            highest if self.transaction.second_protocol else connection.version(PRODUCE, 9, min(highest, 11), "Produce")
         )
 
     def _broken(self, reason: str) -> TransactionFailed:
-        return TransactionFailed(self._routes.alias, self._transaction.name, "Produce", reason)
+        return TransactionFailed(self._routes.alias, self.transaction.name, "Produce", reason)

@@ -8,9 +8,10 @@ slow path writes again it compares with what was fetched before it is sent.)
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
@@ -29,29 +30,36 @@ LEAST_BYTES = 2 << 20  # asked for at once, unless it is the last of a transacti
 MOST_BYTES = 4 << 20
 ANSWER_SECONDS = 30.0  # and as long again, without a look
 
-Differs = Callable[[int, str], Exception]
-Unread = Callable[[int], Exception]
-
 
 @dataclass(slots=True)
-class Expected:
-    """A batch as it was sent, and where the target says it is."""
+class Expected(ABC):
+    """A batch as it was sent, and where the target says it is; what becomes of it is for whoever sent it to say."""
 
-    target_first: int
+    account: Account
     count: int
     attributes: int
     base_timestamp: int
     max_timestamp: int
     payload: memoryview
     digest: bytes
-    account: Account
-    differs: Differs  # the error to raise, given the target's offset and what differs
-    unread: Unread  # the same for Kafka's code of an error that lets nothing be read
-    keeps_times: bool = True
+    target_first: int = field(default=-1, kw_only=True)
 
     @property
     def size(self) -> int:
         return HEADER_SIZE + len(self.payload)
+
+    @property
+    @abstractmethod
+    def keeps_times(self) -> bool:
+        """Return whether the target must not stamp records with its own time."""
+
+    @abstractmethod
+    def differs(self, target_offset: int, difference: str) -> Exception:
+        """The error to raise where the target holds something else."""
+
+    @abstractmethod
+    def unread(self, code: int) -> Exception:
+        """The error to raise where nothing can be read, for Kafka's code of it."""
 
 
 class ReadBackTooSlow(AirmirrorError, transient=True):

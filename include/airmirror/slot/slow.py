@@ -14,7 +14,7 @@ from airmirror.slot.delivery import Delivery, Sent
 from airmirror.slot.errors import ReadBackDiffers
 from airmirror.slot.refusals import RecordTooLarge
 from airmirror.wire.batch import CODEC_MASK, MESSAGE_SET, Batch, BatchTooLarge, CorruptBatch
-from airmirror.wire.batches import HEADER_SIZE, build, parse
+from airmirror.wire.batches import HEADER_SIZE, parse
 from airmirror.wire.merging import MERGED_SIZE, RUN_RECORDS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class SlowPath:
         if not delivery.tolerant:
             raise error
         delivery.account.lost += end - first
-        log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.source, first, end - 1, error)
+        log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.key, first, end - 1, error)
 
     def _send_dense(self, dense: DenseBatch) -> None:
         delivery, partition, context = self._delivery, self._delivery.partition, self._delivery.context
@@ -159,17 +159,8 @@ class SlowPath:
                 raise too_large
             self._lose(dense.records, dense.codec, str(too_large))
             return
-        batch = build(
-            dense.payload,
-            count=count,
-            base_timestamp=dense.base_timestamp,
-            max_timestamp=dense.max_timestamp,
-            codec=dense.codec,
-            producer_id=context.transaction.producer_id,
-            producer_epoch=context.transaction.epoch,
-            sequence=context.outbox.sequence(partition.target, count),
-            transactional=True,
-        )
+        times = (dense.base_timestamp, dense.max_timestamp)
+        batch = context.outbox.batch(partition.remote, dense.payload, count, times, dense.codec)
         if context.read_back is not None:
             self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
@@ -193,21 +184,17 @@ class SlowPath:
         found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._delivery.largest)
         number = first_difference(dense.records, found)
         if number >= 0 or len(found) != len(dense.records):
-            place, ends = (
-                (*self._delivery.where, *self._delivery.there),
-                (int(dense.offsets[0]), int(dense.offsets[-1])),
-            )
-            raise ReadBackDiffers(*place, *ends, -1, "the slow path did not write what was fetched")
+            place, offsets = (*self._delivery.where, *self._delivery.there), dense.offsets
+            difference = "the slow path did not write what was fetched"
+            raise ReadBackDiffers(*place, int(offsets[0]), int(offsets[-1]), -1, difference)
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
         delivery, context, offset = self._delivery, self._delivery.context, int(record.offsets[0])
         delivery.account.lost += 1
-        log.warning("%s offset %d is declared lost: %s", delivery.partition.source, offset, reason)
+        log.warning("%s offset %d is declared lost: %s", delivery.partition.key, offset, reason)
         if context.dead_letters is not None and offset not in delivery.refusals.unfit:
-            context.dead_letters.write(
-                delivery.partition.source, record, codec, reason, context.transaction, context.outbox
-            )
+            context.dead_letters.write(delivery.partition.key, record, codec, reason, context.outbox)
 
 
 def _hole(offsets: Sequence[int], first: int, end: int) -> tuple[int, int]:

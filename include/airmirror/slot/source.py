@@ -73,7 +73,7 @@ class Source:
         self.pace, self.limit = pace, limit
         self._routes = routes
         self._read_committed = slot.flow.reads_committed
-        self._intakes = {intake.partition.source: intake for intake in intakes}
+        self._intakes = {intake.partition.key: intake for intake in intakes}
         self._under_way: dict[tuple[int, str], _Asked] = {}  # by node and lane
         self._is_idle = False  # the last answer had waited, and brought nothing
         # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
@@ -121,8 +121,8 @@ class Source:
         share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
         positions = {}
         for intake in intakes:
-            leader = self._routes.leader(intake.partition.source)
-            positions[intake.partition.source] = FetchPosition(
+            leader = self._routes.leader(intake.partition.key)
+            positions[intake.partition.key] = FetchPosition(
                 intake.fetched_from, leader.epoch, intake.leader_epoch, share
             )
         begun = time.monotonic()
@@ -247,7 +247,7 @@ class Source:
         """Return whether what was asked for is gone, and was handled before it went: the log's beginning comes next."""
         if fetched.error != OFFSET_OUT_OF_RANGE or not intake.partition.purged:
             return False
-        begin = offsets_with_patience(self._routes, [intake.partition.source], EARLIEST)[intake.partition.source]
+        begin = offsets_with_patience(self._routes, [intake.partition.key], EARLIEST)[intake.partition.key]
         if begin <= intake.position:
             return False
         intake.purged(begin)
@@ -255,14 +255,13 @@ class Source:
 
     def _check(self, intake: Intake, fetched: Fetched) -> None:
         partition, alias = intake.partition, self._routes.alias
-        where = (alias, *partition.source)
+        where = (alias, *partition.key)
         if fetched.diverging_epoch >= 0:
             raise SourceDiverged(*where, intake.position, fetched.diverging_epoch, fetched.diverging_end_offset)
         if fetched.error == OFFSET_OUT_OF_RANGE:
             # the answer itself does not say where the log begins and ends
             start, end = (
-                offsets_with_patience(self._routes, [partition.source], at)[partition.source]
-                for at in (EARLIEST, LATEST)
+                offsets_with_patience(self._routes, [partition.key], at)[partition.key] for at in (EARLIEST, LATEST)
             )
             if start <= intake.position <= end:  # the next plan asks whether it is still the same log
                 reason = f"its leader says that offset {intake.position} is out of range, and its log {start} to {end}"

@@ -60,14 +60,6 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class TargetContent:
-    """The target's content for a mapping record: its records, and whether they are the very batches that were written."""
-
-    records: int
-    equal: bool
-
-
-@dataclass(frozen=True)
 class _Surplus:
     """Records that are mapped nowhere: how many, and the offsets of the first and the last."""
 
@@ -100,10 +92,9 @@ def _look_at_starts(logs: Logs, records: Collection[MappingRecord]) -> None:
     logs.starts.update({key: (here[key], there[remote[key]]) for key in remote})
 
 
-def look_at_target(target: Routes, record: MappingRecord) -> TargetContent:
-    """Read the target's range of a mapping record, and check it against its digest; from the target alone."""
+def is_on_target(target: Routes, record: MappingRecord) -> bool:
+    """Return whether the target holds the very batches that were written for a mapping record: by the digest of its range."""
     digest = Digest()
-    records = 0
     if record.copied:
         for buffer, batches in read_batches(
             target, record.remote, record.target_start, record.target_end, read_committed=True
@@ -111,11 +102,10 @@ def look_at_target(target: Routes, record: MappingRecord) -> TargetContent:
             for batch, aborted in batches:
                 if aborted or batch.is_control or not _is_own(record, batch.base_offset):
                     continue
-                records += batch.count
                 payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
                 times = (batch.base_timestamp, batch.max_timestamp)
                 digest.add(batch.attributes, batch.count, *times, len(payload), payload_digest(payload))
-    return TargetContent(records, digest.value() == record.digest)
+    return digest.value() == record.digest
 
 
 def _is_own(record: MappingRecord, offset: int) -> bool:
@@ -126,7 +116,7 @@ def _is_own(record: MappingRecord, offset: int) -> bool:
 
 def check(logs: Logs, record: MappingRecord) -> Compared:
     """Check that the target holds what was written: by the digest if possible, else by comparing both logs."""
-    if look_at_target(logs.target, record).equal:
+    if is_on_target(logs.target, record):
         return Compared(record, record.copied, 0, record.copied, None)
     return compare(logs, record)
 

@@ -121,8 +121,14 @@ def commit(
 
     Raises SlotFenced where the lease is another's by now.
     """
+    log, window = TopicPartition(mirror.topics.mappings, 0), granted.lease.window
     for some, is_last in transactions(continuations):
-        _commit(mirror, granted, number, some, by=by, reason=reason, more=more if is_last else ())
+        now, added = int(time.time() * 1000), more if is_last else ()
+        records = records_of(mirror, granted, [each.taken for each in some])
+        before = [entry for each in some for entry in _of_kept(each, granted.offset)]
+        decided = [_decision(each, window, now, by, reason) for each in some if each.facts.last is not None]
+        records[log] = [*added, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
+        driver.commit(granted, records, number)
 
 
 def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[Continuation], bool]]:
@@ -147,25 +153,6 @@ def _part(each: Continuation, first: int, end: int) -> Continuation:
     """The accounts of a continuation from one on, and before another; what changes of the earlier ones goes with the first."""
     kept = each.kept if first == 0 else Remaining(each.kept.records)
     return replace(each, kept=kept, taken=replace(each.taken, accounts=each.taken.accounts[first:end]))
-
-
-def _commit(
-    mirror: Mirror,
-    granted: GrantedLease,
-    number: int,
-    continuations: Sequence[Continuation],
-    *,
-    by: str,
-    reason: str,
-    more: Sequence[KeyValue],
-) -> None:
-    log = TopicPartition(mirror.topics.mappings, 0)
-    records = records_of(mirror, granted, [each.taken for each in continuations])
-    now, window = int(time.time() * 1000), granted.lease.window
-    before = [entry for each in continuations for entry in _of_kept(each, granted.offset)]
-    decided = [_decision(each, window, now, by, reason) for each in continuations if each.facts.last is not None]
-    records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
-    driver.commit(granted, records, number)
 
 
 def _of_kept(each: Continuation, seen: int) -> Iterator[KeyValue]:
@@ -238,8 +225,7 @@ class _Content:
 def _content(mirror: Mirror, key: TopicPartition, start: int, end: int) -> _Content:
     control, aborted, offsets = list[tuple[int, int]](), list[tuple[int, int]](), list[Array]()
     committed = mirror.flow.reads_committed
-    found = read_batches(mirror.source, key, start, end, read_committed=committed) if start < end else ()
-    for buffer, batches in found:
+    for buffer, batches in read_batches(mirror.source, key, start, end, read_committed=committed):
         data = []
         for batch, is_aborted in batches:
             if batch.is_control or is_aborted:

@@ -42,8 +42,6 @@ class Cursor:
     def _read(
         routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool
     ) -> Iterator[Records]:
-        if start >= end:
-            return
         for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
             data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
             yield from decoded(routes=routes, partition=partition, buffer=buffer, batches=data, start=start, end=end)

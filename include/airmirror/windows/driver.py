@@ -6,46 +6,33 @@ initialising, which they survive, and finds their lease: he writes nothing.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from airmirror.clusters.protocol.transactions import ProducerFenced, TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
-from airmirror.slot.contract import Slot, transaction_timeout_ms
-from airmirror.slot.copy import put_batches
-from airmirror.slot.delivery import CopyContext
-from airmirror.slot.internal_records import KeyValue, batches, progress_record
+from airmirror.slot.contract import transaction_timeout_ms, transactional_id
+from airmirror.slot.internal_records import KeyValue, progress_record, put_records
 from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import GrantedLease
-from airmirror.wire.merging import Merging
-
-Records = Mapping[TopicPartition, Sequence[KeyValue]]
 
 
-def commit(granted: GrantedLease, records: Records, number: int = 0) -> None:
-    """Commit records of the internal topics in one transaction, under the id of slot ``number``, which was fenced.
+@contextmanager
+def committing(granted: GrantedLease, number: int) -> Iterator[Outbox]:
+    """Commit what the block puts into the outbox in one transaction, under the id of slot ``number``, which was fenced.
 
     Raises SlotFenced where the lease is another's by now.
     """
-    slot, target = replace(_slot(granted), number=number), granted.journal.target
-    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(slot.flow))
+    flow, target = granted.journal.flow, granted.journal.target
+    transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
     transaction.initialise()
     granted.check()
-    context = CopyContext(
-        slot=slot,
-        target=target,
-        transaction=transaction,
-        outbox=Outbox(target, transaction),
-        read_back=None,
-        merging=Merging(),
-    )
+    outbox = Outbox(target, transaction)
     try:
         try:
-            put_batches(context, batches(records, int(time.time() * 1000)))
-            context.outbox.drain()
+            yield outbox
+            outbox.drain()
         except AirmirrorError:
             with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
                 transaction.end(commit=False)
@@ -56,23 +43,14 @@ def commit(granted: GrantedLease, records: Records, number: int = 0) -> None:
         raise
 
 
+def commit(granted: GrantedLease, records: Mapping[TopicPartition, Sequence[KeyValue]], number: int = 0) -> None:
+    """Commit records of the internal topics, as ``committing`` does."""
+    with committing(granted, number) as outbox:
+        put_records(outbox, records)
+
+
 def progress_of(granted: GrantedLease, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:
     """MirrorMaker 2's progress of a partition that resumes at ``position``, and where it belongs; -1 deletes it."""
-    return progress_record(_slot(granted), *key, position - 1 if position >= 0 else None)
-
-
-def _slot(granted: GrantedLease) -> Slot:
-    """The driver as a slot without partitions."""
-    journal = granted.journal
-    return Slot(
-        flow=journal.flow,
-        window=granted.lease.window,
-        number=0,
-        lease_offset=granted.offset,
-        max_ms=0,
-        max_bytes=None,
-        progress_topic=journal.topics.progress,
-        progress_partitions=journal.target.partitions(journal.topics.progress),
-        mapping_topic=journal.topics.mappings,
-        partitions=(),
-    )
+    journal, topic = granted.journal, granted.journal.topics.progress
+    offset = position - 1 if position >= 0 else None
+    return progress_record(journal.flow, key, offset, topic, journal.target.partitions(topic))

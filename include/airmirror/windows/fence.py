@@ -149,8 +149,7 @@ def _leased(
     journal: Journal, window: str, slots: int, appender: Appender, *, frozen_too: bool
 ) -> Iterator[GrantedLease]:
     target, mappings = journal.target, journal.topics.mappings
-    scanned = journal.index.scanned(mappings, target.topic_ids[mappings]).get(0, 0)
-    known = journal.index.leases()
+    scanned, known = journal.seen(), journal.index.leases()  # in this order: others may read further meanwhile
     most = max([slots, *(lease.slots for _, _, lease in known)])
     lease = Lease(
         window=window,
@@ -293,8 +292,8 @@ def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
             return False
         log = TopicPartition(mappings, 0)
         end = offsets_with_patience(target, [log], LATEST)[log]
-        scanned = index.scanned(mappings, target.topic_ids[mappings]).get(0, 0)
-        held = holder(read_leases(target, mappings, index.leases(), scanned, end), compacted=True)
+        scanned, known = journal.seen(), index.leases()
+        held = holder(read_leases(target, mappings, known, scanned, end), compacted=True)
         if held is None or not is_of(window, held.lease.window):
             return False
         if not held.released:

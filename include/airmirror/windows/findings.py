@@ -16,7 +16,7 @@ from uuid import UUID
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.slot.errors import of_flow
-from airmirror.windows.compare import compare, look_at_logs, look_at_target
+from airmirror.windows.compare import compare, is_on_target, look_at_logs
 from airmirror.windows.coverage import account_error
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.mappings import MappingRecord, Verified
@@ -135,7 +135,7 @@ def _look_again(mirror: Mirror, mappings: Sequence[MappingRecord]) -> tuple[int,
     first: AirmirrorError | None = None
     try:
         mirror.target.refresh({mapping.remote_topic for mapping in mappings})
-        differing = [mapping for mapping in mappings if not look_at_target(mirror.target, mapping).equal]
+        differing = [mapping for mapping in mappings if not is_on_target(mirror.target, mapping)]
         if not differing:  # then the source is not needed, and may be gone
             return 0, 0, None
         logs = look_at_logs(mirror, differing)

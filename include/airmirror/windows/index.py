@@ -21,9 +21,9 @@ from airmirror.ledger import FlowLedger, LedgerBegunAnew
 from airmirror.ledger.state import State
 from airmirror.naming import mapping_topic, progress_topic
 from airmirror.partitions import Entry, TopicPartition
+from airmirror.slot.lease import decoded_records
 from airmirror.wire.leases import LeaseEntry, note
-from airmirror.wire.mappings import Lease, LeaseEvent, decode
-from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.mappings import Lease, LeaseEvent
 
 log = logging.getLogger(__name__)
 
@@ -136,13 +136,10 @@ def read_leases(
     Leases are written outside transactions, and a transaction that a dead window left open must not hide them.
     """
     entries = {offset: LeaseEntry(offset, timestamp, lease) for offset, timestamp, lease in known}
-    for record in read_records(routes, TopicPartition(mapping_topic, 0), scanned, end, read_committed=False):
-        try:
-            decoded = decode(record.key or b"", record.value)
-        except MalformedRecord:
-            continue  # counted and logged when it is loaded into the index
-        if isinstance(decoded, Lease):
-            entries[record.offset] = LeaseEntry(record.offset, record.timestamp, decoded)
+    found = read_records(routes, TopicPartition(mapping_topic, 0), scanned, end, read_committed=False)
+    for entry, record in decoded_records(found):
+        if isinstance(record, Lease):
+            entries[entry.offset] = LeaseEntry(entry.offset, entry.timestamp, record)
     return [entries[offset] for offset in sorted(entries)]
 
 

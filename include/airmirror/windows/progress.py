@@ -12,10 +12,10 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
+from airmirror.slot.lease import decoded_records
 from airmirror.threads import BackgroundThread
 from airmirror.windows.fence import GrantedLease
-from airmirror.wire.mappings import MappingRecord, decode
-from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.mappings import MappingRecord
 
 log = logging.getLogger(__name__)
 
@@ -82,20 +82,13 @@ class Watch(BackgroundThread):
         end = offsets_with_patience(target, [self._log], LATEST, read_committed=True)[self._log]
         if self._position < end:
             before = self._offsets
-            for entry in read_records(target, self._log, self._position, end):
-                self._take(entry.key, entry.value)
+            for _, record in decoded_records(read_records(target, self._log, self._position, end)):
+                if isinstance(record, MappingRecord) and record.window == self._window:
+                    self._offsets += record.source_end - record.source_start
+                    self._records += record.copied
+                    self._bytes += record.size
             self._position = end
             seconds = time.monotonic() - self._begun
             if self._offsets > before:  # a lease that is renewed is no news
                 planned = max(self._planned, self._offsets)  # a window that follows has copied more than that
                 self._report(CopyProgress(self._offsets, planned, self._records, self._bytes, seconds))
-
-    def _take(self, key: bytes | None, value: bytes | None) -> None:
-        try:
-            record = decode(key or b"", value)
-        except MalformedRecord:
-            return  # counted and logged when the ledger reads it
-        if isinstance(record, MappingRecord) and record.window == self._window:
-            self._offsets += record.source_end - record.source_start
-            self._records += record.copied
-            self._bytes += record.size

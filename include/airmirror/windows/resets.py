@@ -21,7 +21,7 @@ from airmirror.errors import AirmirrorError, named
 from airmirror.partitions import CopyFacts
 from airmirror.slot.account import Account
 from airmirror.windows.diverged import Epochs
-from airmirror.windows.takeover import TakenOver, start_records
+from airmirror.windows.takeover import TakenOver
 from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
 
@@ -305,7 +305,7 @@ def mapping_records(reset: Reset, window: str, time_ms: int) -> list[MappingReco
     facts, taken = reset.facts, list[MappingRecord]()
     ids = facts.source_topic_id, facts.target_topic_id
     if reset.tail is not None and reset.tail.copied:
-        taken = start_records(reset.tail, *ids, window=window, time_ms=time_ms)
+        taken = reset.tail.records(ids, window=window, time_ms=time_ms)
     between = taken[0].target_start if taken else facts.target_end
 
     def lost(first: int, end: int, target_end: int) -> MappingRecord:

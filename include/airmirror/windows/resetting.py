@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import TopicNotDescribed
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
+from airmirror.slot.adjacent import data_batches
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
@@ -21,7 +22,7 @@ from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, mapping_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
-from airmirror.wire.mappings import MappingRecord, ResetRecord
+from airmirror.wire.mappings import ResetRecord
 
 NO_TOPIC = UUID(int=0)
 
@@ -58,7 +59,10 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice, state: State
         position = state.positions.get(key, -1)
         records = sorted(index.mappings(*key), key=lambda record: record.source_start)
         of_topic = [record for record in records if record.source_topic_id == source.topic_ids[key.topic]]
-        readable = newest is not None and newest.target_topic_id == target_id
+        readable, foreign = newest is not None and newest.target_topic_id == target_id, False
+        is_first = newest is None and key not in state.progress  # what MirrorMaker 2 has left is not foreign
+        if key in remote and not flow.is_aggregate and (readable or is_first):
+            foreign = any(data_batches(target, remote[key], newest.target_end if newest else 0, end))
         facts = Facts(
             *key,
             remote_topic=topics[key.topic],
@@ -68,15 +72,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice, state: State
             high_watermark=watermarks[key],
             diverged_at=diverged_at(mirror, of_topic, readable=readable),
             target_end=end,
-            foreign=not flow.is_aggregate
-            and _foreign(
-                target=target,
-                remote=remote.get(key),
-                last=newest,
-                target_id=target_id,
-                end=end,
-                copied=key in state.progress,
-            ),
+            foreign=foreign,
             position=position,
             records=tuple(records),
             last=newest,
@@ -159,22 +155,3 @@ def _mapping_topic(reset: Reset, granted: GrantedLease, now: int, by: str, reaso
 
 def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Facts:
     return Facts(*key, remote_topic, NO_TOPIC, NO_TOPIC, 0, position, -1, 0, False, position, (), None, None)
-
-
-def _foreign(
-    target: Routes, remote: TopicPartition | None, last: MappingRecord | None, target_id: UUID, end: int, copied: bool
-) -> bool:
-    """Return whether there are records after the flow's last one. What MirrorMaker 2 has left is not foreign."""
-    if remote is None or (last is None and copied) or (last is not None and last.target_topic_id != target_id):
-        return False
-    return holds_records(target, remote, 0 if last is None else last.target_end, end)
-
-
-def holds_records(target: Routes, remote: TopicPartition, start: int, end: int) -> bool:
-    """Return whether a log holds committed records with offsets in ``[start, end)``. Raises what ``read_batches`` does."""
-    found = read_batches(target, remote, start, end, read_committed=True) if start < end else ()
-    return any(
-        batch.count and not aborted and not batch.is_control and batch.next_offset > start and batch.base_offset < end
-        for _, batches in found
-        for batch, aborted in batches
-    )

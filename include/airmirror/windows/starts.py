@@ -23,7 +23,7 @@ from airmirror.windows.driver import commit, progress_of
 from airmirror.windows.fence import Fenced, GrantedLease
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
+from airmirror.windows.takeover import TakenOver, candidates, take_over
 from airmirror.wire.mappings import ResetRecord
 
 
@@ -130,7 +130,7 @@ def records_of(
     for start in starts:
         item = start.planned
         ids = (mirror.source.topic_ids[item.topic], mirror.target.topic_ids[item.remote_topic])
-        made = start_records(start, *ids, window=window, time_ms=now)
+        made = start.records(ids, window=window, time_ms=now)
         of_mappings = records.setdefault(TopicPartition(mirror.topics.mappings, 0), [])
         of_mappings += [(record.encode_key(), record.encode_value()) for record in made]
         partition, progress = progress_of(granted, item.key, start.end or -1)

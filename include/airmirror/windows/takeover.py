@@ -80,6 +80,11 @@ class TakenOver:
     def copied(self) -> int:
         return sum(account.copied for account in self.accounts)
 
+    def records(self, ids: tuple[UUID, UUID], *, window: str, time_ms: int) -> list[MappingRecord]:
+        """The first mapping records of the partition. The last ends where the target does: what follows there is not ours."""
+        place = (self.planned.key, self.planned.remote_topic, ids)
+        return [account.record(*place, window=window, time_ms=time_ms) for account in self.accounts]
+
 
 def candidates(state: State, planned: Sequence[Planned]) -> list[Planned]:
     """The partitions with progress and without mappings."""
@@ -181,16 +186,6 @@ def _counted(account: Account, ours: LogRange) -> Account:
     account.aborted = ours.left_out("aborted", account.start, account.end)
     account.holes = account.end - account.start - account.copied - account.control - account.aborted
     return account
-
-
-def start_records(
-    start: TakenOver, source_topic_id: UUID, target_topic_id: UUID, *, window: str, time_ms: int
-) -> list[MappingRecord]:
-    """The first mapping records of a partition. The last ends where the target does: what follows there is not ours."""
-    item, ids = start.planned, (source_topic_id, target_topic_id)
-    return [
-        account.record(item.key, item.remote_topic, ids, window=window, time_ms=time_ms) for account in start.accounts
-    ]
 
 
 def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[bytes] = ()) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
@@ -23,7 +22,6 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
-from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
 from airmirror.flows.freezing import check_nothing_returns, overtaking, owners_now
@@ -35,14 +33,14 @@ from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import NothingReturns, Pair, check_known
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.slot.contract import transaction_timeout_ms, transactional_id
-from airmirror.slot.internal_records import batches
-from airmirror.slot.outbox import Outbox, Outgoing
+from airmirror.slot.internal_records import put_records
+from airmirror.slot.outbox import Outgoing
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
+from airmirror.windows.driver import committing
 from airmirror.windows.fence import GrantedLease, fence_around, new_window
-from airmirror.wire.batches import HEADER_SIZE, build
+from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.headers import with_headers
 from airmirror.wire.moves import Rescue
 from airmirror.wire.records import Array, Records, write
@@ -199,49 +197,24 @@ def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, grant
 
 
 def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
-    """Commit one batch and its account in one transaction; initialised first, then the lease is looked at (invariant B)."""
-    journal = granted.journal
-    flow, target = journal.flow, journal.target
-    transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
-    transaction.initialise()
-    granted.check()
-    outbox, bases = Outbox(target, transaction), list[int]()
-    into, log = TopicPartition(account.into, account.partition), TopicPartition(journal.topics.mappings, 0)
-    refused = partial(_refused, target.alias, account)
-
-    def send(partition: TopicPartition, batch: bytes | bytearray, count: int) -> None:
+    """Commit one batch and its account in one transaction (invariant A)."""
+    into, bases = TopicPartition(account.into, account.partition), list[int]()
+    with committing(granted, number) as outbox:
+        batch = outbox.batch(into, payload, account.records, (int(times[0]), int(times.max())))
         outbox.put(
             Outgoing(
-                target=partition,
+                target=into,
                 buffers=[batch],
                 size=len(batch),
-                count=count,
+                count=account.records,
+                on_refused=partial(_refused, granted.journal.target.alias, account),
                 on_written=bases.append,
-                on_refused=refused,
             )
         )
         outbox.drain()
-
-    try:
-        batch = build(
-            payload,
-            count=account.records,
-            base_timestamp=int(times[0]),
-            max_timestamp=int(times.max()),
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.epoch,
-            sequence=outbox.sequence(into, account.records),
-            transactional=True,
-        )
-        send(into, batch, account.records)
         account = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
-        [(count, make)] = batches({log: [(account.encode_key(), account.encode_value())]}, account.time_ms)[log]
-        send(log, make(transaction.producer_id, transaction.epoch, outbox.sequence(log, count)), count)
-    except AirmirrorError:
-        with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
-            transaction.end(commit=False)
-        raise
-    transaction.end(commit=True)
+        log = TopicPartition(granted.journal.topics.mappings, 0)
+        put_records(outbox, {log: [(account.encode_key(), account.encode_value())]})
 
 
 def with_origin(records: Records, cluster: str, partition: TopicPartition) -> Records:

@@ -17,7 +17,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.state import State
 from airmirror.partitions import PartitionFacts
-from airmirror.windows.compare import look_at_target
+from airmirror.windows.compare import is_on_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.declared import may_lack
 from airmirror.windows.fence import GrantedLease, leased
@@ -83,7 +83,7 @@ def _passed(
     for number, mapping in enumerate(mappings):
         try:
             error = account_error(alias, [mapping], compacted, start)
-            if error is None and not look_at_target(target, mapping).equal:
+            if error is None and not is_on_target(target, mapping):
                 span = f"{mapping.remote_topic}-{mapping.partition} offsets {mapping.target_start} to {mapping.target_end - 1}"
                 return number, f"{span} are not as they were copied, and the source can't be asked"
         except AirmirrorError as unread:

@@ -25,8 +25,6 @@ from airmirror.windows.declared import compacted_topics
 from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.history import History
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.plan import BYTES_GUESSED, Planned
-from airmirror.windows.takeover import TakenOver, start_records
 from airmirror.wire.mappings import MappingRecord
 
 
@@ -178,13 +176,6 @@ def _commit(mirror: Mirror, chosen: Sequence[History]) -> None:
 
 def _records(history: History, window: str) -> Iterator[MappingRecord]:
     first = history.before
-    item = Planned(
-        *history.key, first.remote_topic, history.start, first.source_start, first.source_start, BYTES_GUESSED
-    )
-    yield from start_records(
-        TakenOver(item, history.accounts),
-        first.source_topic_id,
-        first.target_topic_id,
-        window=window,
-        time_ms=int(time.time() * 1000),
-    )
+    now = int(time.time() * 1000)
+    place = (history.key, first.remote_topic, (first.source_topic_id, first.target_topic_id))
+    yield from (account.record(*place, window=window, time_ms=now) for account in history.accounts)
