@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import upsert
+from airmirror.ledger.database import columns_of, objects_of, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupPartition
@@ -63,7 +63,6 @@ class GroupLag(GroupPartition):
     kind: str | None = None
 
 
-_Row = TypeVar("_Row")
 _OfGroup = TypeVar("_OfGroup", GroupOffset, GroupLag)
 
 
@@ -129,10 +128,7 @@ def mappings_around(
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
     """Return checkpoints by group, the target's topic, and partition."""
-    found = _rows(
-        connection, Checkpoint, sql.select(*_columns(checkpoints, Checkpoint)).where(checkpoints.c.flow == flow)
-    )
-    return {each.key: each for each in found}
+    return {each.key: each for each in objects_of(connection, checkpoints, Checkpoint, flow)}
 
 
 def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
@@ -154,8 +150,8 @@ class CheckpointPlace:
 
 def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
     """Return those of all flows, in order."""
-    columns = _columns(checkpoints, CheckpointPlace)
-    return _rows(connection, CheckpointPlace, sql.select(*columns).order_by(*columns))
+    columns = columns_of(checkpoints, CheckpointPlace)
+    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
@@ -176,7 +172,8 @@ def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
 
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
     """Those of all flows; of a partition that several flows have read a group of, what was read last."""
-    found = _rows(connection, GroupLag, sql.select(*_columns(group_lags, GroupLag)).order_by(group_lags.c.time_ms))
+    query = sql.select(*columns_of(group_lags, GroupLag)).order_by(group_lags.c.time_ms)
+    found = [GroupLag(*row) for row in connection.execute(query)]
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
 
 
@@ -210,17 +207,8 @@ def last_begun(connection: Connection, flow: str, task: str) -> int | None:
     return found
 
 
-def _columns(table: sql.Table, kind: type) -> list[sql.Column[Any]]:
-    return [table.c[field.name] for field in fields(kind)]
-
-
-def _rows(connection: Connection, kind: type[_Row], query: sql.Select[Any]) -> list[_Row]:
-    return [kind(*row) for row in connection.execute(query)]
-
-
 def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
-    found = _rows(connection, kind, sql.select(*_columns(table, kind)).where(table.c.flow == flow))
-    return sorted(found, key=lambda row: (row.group, row.topic, row.partition))
+    return sorted(objects_of(connection, table, kind, flow), key=lambda row: (row.group, row.topic, row.partition))
 
 
 def replace_rows(
