@@ -182,17 +182,15 @@ def _load(
 
 def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
     """The table of a record or tombstone, and its primary key there without the flow."""
-    if record.kind == MappingRecord.kind:
-        if isinstance(record, Tombstone):
-            topic_id, topic, partition, start = record.key
-            return mappings, (topic, partition, str(topic_id), start)
-        assert isinstance(record, MappingRecord)
+    if isinstance(record, MappingRecord):
         return mappings, (record.topic, record.partition, str(record.source_topic_id), record.source_start)
-    if record.kind == Verified.kind:
-        if isinstance(record, Tombstone):
-            return verified, record.key
-        assert isinstance(record, Verified)
+    if isinstance(record, Verified):
         return verified, (record.topic, record.partition)
+    if isinstance(record, Tombstone) and record.kind == MappingRecord.kind:
+        topic_id, topic, partition, start = record.key
+        return mappings, (topic, partition, str(topic_id), start)
+    if isinstance(record, Tombstone) and record.kind == Verified.kind:
+        return verified, record.key
     return control, (key,)
 
 
