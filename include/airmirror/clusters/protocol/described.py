@@ -20,9 +20,9 @@ from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.asking import ask
 from airmirror.clusters.protocol.errors import error_name
-from airmirror.clusters.protocol.routes import Routes, patiently
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
@@ -30,7 +30,6 @@ ACLS = (29, 1, 3, "DescribeAcls")
 LOG_DIRS = (35, 1, 4, "DescribeLogDirs")
 QUOTAS = (48, 0, 1, "DescribeClientQuotas")
 SCRAM = (50, 0, 0, "DescribeUserScramCredentials")
-PATIENCE_SECONDS = 30.0
 _SECURITY_DISABLED, _NOT_FOUND = 54, 91
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ANY = 1
@@ -164,19 +163,3 @@ def _word(words: Any, number: int) -> str:
 def _check(routes: Routes, what: str, right: str, code: int) -> None:
     if code:
         raise NotDescribed(routes.alias, what, right, code)
-
-
-def ask(routes: Routes, request: Any, versions: tuple[int, int, int, str], node: int | None = None) -> Any:
-    """The answer of a node (None: of any). Raises BrokerUnreachable, UnsupportedBroker."""
-    for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1 or not routes.nodes:
-                routes.refresh([])
-            asked = node if node is not None else routes.nodes[0]
-            try:
-                connection = routes.connection(asked)
-                return connection.request(request, connection.version(*versions))
-            except BrokerUnreachable:
-                routes.drop(asked)
-                raise
-    raise AssertionError("unreachable")  # pragma: no cover
