@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.routes import Routes, patiently
+from airmirror.clusters.protocol.errors import PartitionMoved
+from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
 
 PATIENCE_SECONDS = 30.0
 
@@ -42,4 +44,23 @@ def ask_each(routes: Routes, question: Callable[[int], Answer], *errors: type[Ai
         with attempt:
             routes.refresh([])
             return [question(node) for node in routes.nodes]
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def ask_leaders(
+    routes: Routes, partitions: Collection[TopicPartition], question: Callable[[], Answer], patience: float
+) -> Answer:
+    """The answer of the leaders of partitions to a question, which is asked again by new metadata for ``patience`` seconds.
+
+    Raises PartitionMoved, LeaderNotAvailable or BrokerUnreachable after that.
+    """
+    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+        with attempt:
+            if attempt.retry_state.attempt_number > 1 or not all(routes.is_led(each) for each in partitions):
+                routes.refresh({partition.topic for partition in partitions})
+            try:
+                return question()
+            except BrokerUnreachable:
+                routes.drop_all()
+                raise
     raise AssertionError("unreachable")  # pragma: no cover

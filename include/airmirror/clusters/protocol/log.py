@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
+from airmirror.clusters.protocol.asking import ask_leaders
 from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import (
     FetchFailed,
@@ -106,8 +107,10 @@ def offsets_with_patience(
     patience: float = 30.0,
 ) -> dict[TopicPartition, int]:
     """``list_offsets`` that refreshes the metadata where a leader is not known, or has moved, or can't be reached."""
-    found = _listed_with_patience(routes, list(partitions), at, read_committed=read_committed, patience=patience)
-    return {partition: offset for partition, (offset, _) in found.items()}
+    wanted = list(partitions)
+    return ask_leaders(
+        routes, wanted, lambda: list_offsets(routes, wanted, at, read_committed=read_committed), patience
+    )
 
 
 def oldest_times(
@@ -117,25 +120,9 @@ def oldest_times(
 
     As patient as ``offsets_with_patience``.
     """
-    found = _listed_with_patience(routes, list(partitions), FIRST_TIME, read_committed=False, patience=patience)
+    wanted = list(partitions)
+    found = ask_leaders(routes, wanted, lambda: _listed(routes, wanted, FIRST_TIME), patience)
     return {partition: time_ms for partition, (_, time_ms) in found.items() if time_ms >= 0}
-
-
-def _listed_with_patience(
-    routes: Routes, wanted: Sequence[TopicPartition], at: int, *, read_committed: bool, patience: float
-) -> dict[TopicPartition, tuple[int, int]]:
-    if not wanted:
-        return {}
-    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, wanted)):
-                routes.refresh({partition.topic for partition in wanted})
-            try:
-                return _listed(routes, wanted, at, read_committed=read_committed)
-            except BrokerUnreachable:
-                routes.drop_all()
-                raise
-    raise AssertionError("unreachable")  # pragma: no cover
 
 
 def send_fetch(
