@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
@@ -64,3 +64,10 @@ def ask_leaders(
                 routes.drop_all()
                 raise
     raise AssertionError("unreachable")  # pragma: no cover
+
+
+def each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """Yield the partitions that an answer has below its topics."""
+    for topic in topics:
+        for item in topic.partitions:
+            yield TopicPartition(topic.name, item.partition_index), item

@@ -20,7 +20,7 @@ from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from airmirror.clusters.protocol.asking import ask
+from airmirror.clusters.protocol.asking import ask, each_partition
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
@@ -146,10 +146,8 @@ def log_sizes(routes: Routes) -> dict[TopicPartition, int]:
         answer = ask(routes, DescribeLogDirsRequest(topics=None), LOG_DIRS, node)
         _check(routes, "sizes of logs", "DESCRIBE on the cluster", getattr(answer, "error_code", 0) or 0)
         for directory in answer.results:
-            for topic in directory.topics:
-                for item in topic.partitions:
-                    key = TopicPartition(topic.name, item.partition_index)
-                    found[key] = max(found.get(key, 0), item.partition_size)
+            for key, item in each_partition(directory.topics):
+                found[key] = max(found.get(key, 0), item.partition_size)
     return found
 
 

@@ -15,7 +15,7 @@ from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
-from airmirror.clusters.protocol.asking import ask_each, ask_node
+from airmirror.clusters.protocol.asking import ask_each, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
@@ -152,7 +152,7 @@ def committed_offsets(
                 raise GroupsNotRead(routes.alias, name, group.error_code)
             found[name] = _offsets(group)
             if held is not None:
-                held.extend((name, key) for key in _held(group))
+                held.extend((name, key) for key, item in each_partition(group.topics) if item.error_code == _UNSTABLE)
 
     _at_coordinators(routes, groups, found, ask)
     return found
@@ -176,20 +176,10 @@ def _fetches(names: Sequence[str], version: int, *, is_stable: bool) -> list[Any
 
 def _offsets(group: Any) -> dict[TopicPartition, Committed]:
     return {
-        TopicPartition(topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
-        for topic in group.topics
-        for item in topic.partitions
+        key: Committed(item.committed_offset, item.metadata or "")
+        for key, item in each_partition(group.topics)
         if item.error_code == 0 and item.committed_offset >= 0
     }
-
-
-def _held(group: Any) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, item.partition_index)
-        for topic in group.topics
-        for item in topic.partitions
-        if item.error_code == _UNSTABLE
-    ]
 
 
 def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple[str, TopicPartition], int]:
@@ -203,11 +193,7 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
     def ask(node: int, names: Sequence[str]) -> None:
         answers = ask_node(routes, node, [_commit(name, offsets[name]) for name in names], OFFSET_COMMIT)
         for name, answer in zip(names, answers, strict=True):
-            codes = {
-                TopicPartition(topic.name, item.partition_index): item.error_code
-                for topic in answer.topics
-                for item in topic.partitions
-            }
+            codes = {partition: item.error_code for partition, item in each_partition(answer.topics)}
             moved = _COORDINATOR_MOVED.intersection(codes.values())
             if moved:
                 raise CoordinatorNotAvailable(routes.alias, name, min(moved), error_name(min(moved)))
@@ -255,9 +241,8 @@ def delete_offsets(
                 raise CoordinatorNotAvailable(routes.alias, name, answer.error_code, error_name(answer.error_code))
             if answer.error_code not in (0, _NOT_FOUND):
                 errors.update({(name, partition): answer.error_code for partition in partitions[name]})
-            for topic in answer.topics or ():
-                found = {TopicPartition(topic.name, each.partition_index): each.error_code for each in topic.partitions}
-                errors.update({(name, partition): code for partition, code in found.items() if code})
+            codes = {partition: item.error_code for partition, item in each_partition(answer.topics or ())}
+            errors.update({(name, partition): code for partition, code in codes.items() if code})
             done[name] = True
 
     _at_coordinators(routes, partitions, done, ask)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
-from airmirror.clusters.protocol.asking import ask_leaders
+from airmirror.clusters.protocol.asking import ask_leaders, each_partition
 from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import (
     FetchFailed,
@@ -82,16 +82,14 @@ def _listed(
             ),
             connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
         )
-        for topic in answer.topics:
-            for item in topic.partitions:
-                partition = TopicPartition(topic.name, item.partition_index)
-                if item.error_code in MOVED:
-                    raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
-                if item.error_code == TOPIC_DENIED:
-                    routes.refresh([topic.name])  # which says so where the topic may not be described
-                if item.error_code:
-                    raise FetchFailed(routes.alias, partition, error_name(item.error_code))
-                found[partition] = item.offset, item.timestamp
+        for partition, item in each_partition(answer.topics):
+            if item.error_code in MOVED:
+                raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
+            if item.error_code == TOPIC_DENIED:
+                routes.refresh([partition.topic])  # which says so where the topic may not be described
+            if item.error_code:
+                raise FetchFailed(routes.alias, partition, error_name(item.error_code))
+            found[partition] = item.offset, item.timestamp
         missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
         if missing:
             raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")

@@ -14,7 +14,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
-from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_each, ask_node
+from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_each, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
@@ -83,16 +83,14 @@ def _take(routes: Routes, node: int, keys: Sequence[TopicPartition], into: Produ
     done: set[TopicPartition] = set()
     requests, versions = map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
     for answer in ask_node(routes, node, requests, versions, most=4):
-        for topic in answer.topics:
-            for item in topic.partitions:
-                key = TopicPartition(topic.name, item.partition_index)
-                if item.error_code in MOVED:
-                    raise PartitionMoved(routes.alias, key, error_name(item.error_code))
-                if item.error_code:
-                    into.unknown[key] = error_name(item.error_code)
-                elif key not in done:
-                    into.found += [_producer(key, each) for each in item.active_producers]
-                done.add(key)
+        for key, item in each_partition(answer.topics):
+            if item.error_code in MOVED:
+                raise PartitionMoved(routes.alias, key, error_name(item.error_code))
+            if item.error_code:
+                into.unknown[key] = error_name(item.error_code)
+            elif key not in done:
+                into.found += [_producer(key, each) for each in item.active_producers]
+            done.add(key)
     return done
 
 
