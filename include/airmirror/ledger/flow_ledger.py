@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
@@ -242,15 +242,11 @@ class FlowLedger:
         """The first mapping record of each partition (topic, partition, source topic id)."""
         return self._ask(groups.first_mappings, partitions)
 
-    def mappings_at(
-        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[MappingRecord]:
+    def mappings_at(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
         """For each position of a partition the first mapping record with a copied record at or after it."""
         return self._ask(groups.mappings_at, positions, side)
 
-    def mappings_around(
-        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[MappingRecord]:
+    def mappings_around(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
         """Return, by source offset, all mapping records from the last copied record before each position to the next one."""
         return self._ask(groups.mappings_around, positions, side)
 

@@ -22,6 +22,7 @@ LONGEST_GROUP = 512  # characters
 
 Partition = tuple[str, int, UUID]  # topic, partition, source topic id
 Position = tuple[str, int, UUID, int]  # and an offset in it
+Side = Literal["source", "target"]
 
 
 @dataclass(frozen=True)
@@ -75,55 +76,35 @@ def unfit_name(group: str) -> str:
 
 def first_mappings(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[MappingRecord]:
     """The first mapping record of each partition."""
-    rows = [(*partition, 0) for partition in partitions]
-    return list(_found(connection, flow, rows, lambda table, _at: sql.true(), mappings.c.source_start))
+
+    def is_first(part: Any) -> sql.ColumnElement[bool]:
+        other = mappings.alias()
+        starts = sql.select(other.c.source_start).where(_is_asked(other, part, flow)).order_by(other.c.source_start)
+        return mappings.c.source_start == starts.limit(1).scalar_subquery()
+
+    return _found(connection, flow, [(*partition, 0) for partition in partitions], is_first)
 
 
-def mappings_at(
-    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
-) -> list[MappingRecord]:
+def mappings_at(connection: Connection, flow: str, positions: Sequence[Position], side: Side) -> list[MappingRecord]:
     """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
-    column = "copied_end" if side == "source" else "target_end"
-    return list(
-        _found(
-            connection,
-            flow,
-            positions,
-            lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)),
-            mappings.c[column],
-        )
-    )
+    return _found(connection, flow, positions, lambda part: mappings.c.source_start == _copied(part, flow, side))
 
 
 def mappings_around(
-    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
+    connection: Connection, flow: str, positions: Sequence[Position], side: Side
 ) -> list[MappingRecord]:
     """All mapping records from the last with a copied record before each position to the first with one at or after it.
 
     Each once, by topic, partition and source offset; from the first or to the last one where there is none.
     """
-    column = "copied_end" if side == "source" else "target_end"
-    found: dict[bytes, MappingRecord] = {}
-    for part in _parts(positions):
-        other = mappings.alias()
-        end = other.c[column]
-        copied = sql.select(other.c.source_start).where(
-            other.c.flow == flow,
-            *(other.c[name] == part.c[name] for name in _PARTITION),
-            other.c.copied_end.is_not(None),
-        )
-        before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
-        after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = _joined(
-            part,
-            flow,
-            mappings.c.source_start >= sql.func.coalesce(before, 0),
-            mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
-        )
-        for row in connection.execute(query):
-            if bytes(row.key) not in found:
-                found[bytes(row.key)] = mapping_of(row)
-    return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
+
+    def is_around(part: Any) -> sql.ColumnElement[bool]:
+        start, coalesce = mappings.c.source_start, sql.func.coalesce
+        last, following = _copied(part, flow, side, before=True), _copied(part, flow, side)
+        return sql.and_(start >= coalesce(last, 0), start <= coalesce(following, 2**63 - 1))
+
+    found = _found(connection, flow, positions, is_around)
+    return sorted(found, key=lambda record: (record.topic, record.partition, record.source_start))
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
@@ -224,25 +205,30 @@ _PARTITION = ("topic", "partition", "source_topic_id")
 
 
 def _found(
-    connection: Connection, flow: str, positions: Sequence[Position], wanted: Callable[[Any, Any], Any], order: Any
-) -> Iterator[MappingRecord]:
-    """One query for many positions: the first record that each one wants, in the order of a column of an index."""
-    seen: set[bytes] = set()
-    other = mappings.alias()
+    connection: Connection, flow: str, positions: Sequence[Position], is_wanted: Callable[[Any], Any]
+) -> list[MappingRecord]:
+    """The mapping records that positions want, each once; one query for many positions."""
+    found: dict[bytes, MappingRecord] = {}
     for part in _parts(positions):
-        same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
-        first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
-        start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        for row in connection.execute(_joined(part, flow, mappings.c.source_start == start)):
-            if bytes(row.key) not in seen:
-                seen.add(bytes(row.key))
-                yield mapping_of(row)
+        joined = part.join(mappings, sql.and_(_is_asked(mappings, part, flow), is_wanted(part)))
+        for row in connection.execute(sql.select(mappings.c.key, mappings.c.value).select_from(joined)):
+            if bytes(row.key) not in found:
+                found[bytes(row.key)] = mapping_of(row)
+    return list(found.values())
 
 
-def _joined(part: Any, flow: str, *wanted: sql.ColumnElement[bool]) -> sql.Select[Any]:
-    """The mapping records of the partitions of ``part`` that are wanted."""
-    same = (mappings.c.flow == flow, *(mappings.c[name] == part.c[name] for name in _PARTITION))
-    return sql.select(mappings.c.key, mappings.c.value).select_from(part.join(mappings, sql.and_(*same, *wanted)))
+def _is_asked(table: Any, part: Any, flow: str) -> sql.ColumnElement[bool]:
+    """Return whether a mapping is of the partition of a position."""
+    return sql.and_(table.c.flow == flow, *(table.c[name] == part.c[name] for name in _PARTITION))
+
+
+def _copied(part: Any, flow: str, side: Side, *, before: bool = False) -> Any:
+    """Return the start of the mapping with the first copied record at or after a position, or the last one before it."""
+    other = mappings.alias()
+    end = other.c.copied_end if side == "source" else other.c.target_end  # an index has each
+    query = sql.select(other.c.source_start).where(_is_asked(other, part, flow), other.c.copied_end.is_not(None))
+    query = query.where(end <= part.c.at).order_by(end.desc()) if before else query.where(end > part.c.at).order_by(end)
+    return query.limit(1).scalar_subquery()
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:
