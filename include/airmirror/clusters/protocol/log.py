@@ -175,16 +175,14 @@ def read_records(
     *,
     read_committed: bool = True,
     patience: float = 60.0,
-    max_bytes: int = 4 << 20,
 ) -> Iterator[LogRecord]:
     """The records of a small topic's partition with offsets in ``[start, end)``, decoded one by one.
 
     Waits until everything below ``end`` can be read: LastStableOffsetStuck where an open transaction keeps it back for
     longer than ``patience`` seconds. A position below the log's start is moved up to it.
     """
-    for buffer, batches in read_batches(
-        routes, partition, start, end, read_committed=read_committed, patience=patience, max_bytes=max_bytes
-    ):
+    read = read_batches(routes, partition, start, end, read_committed=read_committed, patience=patience)
+    for buffer, batches in read:
         for batch, aborted in batches:
             if aborted or batch.is_control or batch.next_offset <= start:
                 continue
