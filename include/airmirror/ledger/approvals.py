@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 
-from airmirror.ledger.database import reading, upsert, writing
+from airmirror.ledger.database import columns_of, reading, upsert, writing
 from airmirror.ledger.tables import approvals
 
 KEPT_MS = 90 * 86_400_000  # questions; an answer counts for less (on_airflow.tasks.approvals)
@@ -70,8 +70,7 @@ def note_answer(engine: Engine, flow: str, run: str, task: str, given: Answered)
 def answer_to(engine: Engine, flow: str, run: str, task: str) -> Answered | None:
     """Return the answer to a question of a run; None: there is none."""
     own = approvals.c
-    columns = [own[name] for name in Answered.__dataclass_fields__]
-    query = sql.select(*columns).where(own.flow == flow, own.run == run, own.task == task)
+    query = sql.select(*columns_of(approvals, Answered)).where(own.flow == flow, own.run == run, own.task == task)
     with reading(engine) as connection:
         row = connection.execute(query.where(own.answered_ms.is_not(None))).first()
     return Answered(*row) if row is not None else None

@@ -6,9 +6,10 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sql
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -19,6 +20,7 @@ from airmirror.config.values import is_secret
 from airmirror.ledger.errors import LedgerUnavailable, LedgerUrlInvalid, ValueNotKept
 
 Row = dict[str, Any]
+Made = TypeVar("Made")
 
 DIALECTS = ("sqlite", "postgresql")
 PATIENCE_SECONDS = 60  # for SQLite's one writer
@@ -81,6 +83,28 @@ def shown(url: URL) -> str:
 def rows_of(table: sql.Table, *keys: str) -> sql.Select[Any]:
     """Return the query for the rows of a flow, and of values by name: to make it takes longer than to ask it."""
     return sql.select(table).where(*(table.c[key] == sql.bindparam(key) for key in ("flow", *keys)))
+
+
+def by_partition(connection: Connection, table: sql.Table, flow: str) -> dict[tuple[str, int], Row]:
+    """Return the rows of a flow in a table that has one a partition."""
+    rows = connection.execute(rows_of(table), {"flow": flow}).mappings()
+    return {(row["topic"], row["partition"]): dict(row) for row in rows}
+
+
+def columns_of(table: sql.Table, kind: type) -> list[sql.Column[Any]]:
+    """Return the columns that are the fields of a dataclass, in their order."""
+    return [table.c[field.name] for field in fields(kind)]
+
+
+def objects_of(connection: Connection, table: sql.Table, kind: type[Made], flow: str) -> list[Made]:
+    """Return the rows of a flow as objects of a dataclass whose fields are columns."""
+    query = sql.select(*columns_of(table, kind)).where(table.c.flow == flow)
+    return [kind(*row) for row in connection.execute(query)]
+
+
+def key_of(table: sql.Table, flow: str, identity: Iterable[Any]) -> Row:
+    """Return the primary key of a flow's row; ``identity``: the columns after the flow, in their order."""
+    return dict(zip([column.name for column in table.primary_key.columns], (flow, *identity), strict=True))
 
 
 @contextmanager

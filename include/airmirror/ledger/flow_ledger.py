@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
@@ -30,6 +30,7 @@ Ends = Mapping[int, int]  # offsets by partition
 Load = Callable[[Connection, str, str, Sequence[Entry]], int]
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
+Newest = TypeVar("Newest", MappingRecord, Verified)
 
 
 class FlowLedger:
@@ -64,11 +65,12 @@ class FlowLedger:
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
         with reading(self.engine) as connection:
-            mappings, (own, others) = self._mappings(connection), queries.progress_of(connection, self.flow)
+            mappings = self._newest(connection, newest, MappingRecord)
+            own, others = queries.progress_of(connection, self.flow)
             return State(
                 mappings=mappings,
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
-                verified=self._verified(connection),
+                verified=self._newest(connection, verified, Verified),
                 holds=queries.holds_of(connection, self.flow),
                 forgotten=scanning.forgotten(
                     connection, self.flow, queries.control_of(connection, self.flow, ResetRecord.kind)
@@ -118,7 +120,7 @@ class FlowLedger:
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
         with reading(self.engine) as connection:
-            return self._verified(connection)
+            return self._newest(connection, verified, Verified)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
@@ -153,7 +155,7 @@ class FlowLedger:
     def last_mappings(self) -> dict[tuple[str, int], MappingRecord]:
         """The newest mapping record, by topic and partition: that of the largest source end."""
         with reading(self.engine) as connection:
-            return self._mappings(connection)
+            return self._newest(connection, newest, MappingRecord)
 
     def mappings(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
@@ -240,15 +242,11 @@ class FlowLedger:
         """The first mapping record of each partition (topic, partition, source topic id)."""
         return self._ask(groups.first_mappings, partitions)
 
-    def mappings_at(
-        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[MappingRecord]:
+    def mappings_at(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
         """For each position of a partition the first mapping record with a copied record at or after it."""
         return self._ask(groups.mappings_at, positions, side)
 
-    def mappings_around(
-        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
-    ) -> list[MappingRecord]:
+    def mappings_around(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
         """Return, by source offset, all mapping records from the last copied record before each position to the next one."""
         return self._ask(groups.mappings_around, positions, side)
 
@@ -317,23 +315,17 @@ class FlowLedger:
                 connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
         return True
 
-    def _mappings(self, connection: Connection) -> dict[tuple[str, int], MappingRecord]:
-        found = self._newest(connection, newest).items()
-        return {key: record for key, record in found if isinstance(record, MappingRecord)}
-
-    def _verified(self, connection: Connection) -> dict[tuple[str, int], Verified]:
-        records = self._newest(connection, verified)
-        return {key: record for key, record in records.items() if isinstance(record, Verified)}
-
-    def _newest(self, connection: Connection, table: sql.Table) -> dict[tuple[str, int], Record]:
+    def _newest(self, connection: Connection, table: sql.Table, kind: type[Newest]) -> dict[tuple[str, int], Newest]:
         """The records of a table that has one a partition. A window asks several times: each is decoded once."""
-        found: dict[tuple[str, int], Record] = {}
+        found: dict[tuple[str, int], Newest] = {}
         for row in connection.execute(rows_of(table), {"flow": self.flow}):
             key, content = (row.topic, row.partition), bytes(row.key) + bytes(row.value)
             before = self._decoded.get((table.name, *key))
             if before is None or before[0] != content:
                 before = self._decoded[(table.name, *key)] = (content, queries.record_of(row))
-            found[key] = before[1]
+            _, record = before
+            if isinstance(record, kind):
+                found[key] = record
         return found
 
     def _load(

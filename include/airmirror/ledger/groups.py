@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import upsert
+from airmirror.ledger.database import columns_of, objects_of, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupPartition
@@ -22,6 +22,7 @@ LONGEST_GROUP = 512  # characters
 
 Partition = tuple[str, int, UUID]  # topic, partition, source topic id
 Position = tuple[str, int, UUID, int]  # and an offset in it
+Side = Literal["source", "target"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,6 @@ class GroupLag(GroupPartition):
     kind: str | None = None
 
 
-_Row = TypeVar("_Row")
 _OfGroup = TypeVar("_OfGroup", GroupOffset, GroupLag)
 
 
@@ -76,63 +76,40 @@ def unfit_name(group: str) -> str:
 
 def first_mappings(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[MappingRecord]:
     """The first mapping record of each partition."""
-    rows = [(*partition, 0) for partition in partitions]
-    return list(_found(connection, flow, rows, lambda table, _at: sql.true(), mappings.c.source_start))
+
+    def is_first(part: Any) -> sql.ColumnElement[bool]:
+        other = mappings.alias()
+        starts = sql.select(other.c.source_start).where(_is_asked(other, part, flow)).order_by(other.c.source_start)
+        return mappings.c.source_start == starts.limit(1).scalar_subquery()
+
+    return _found(connection, flow, [(*partition, 0) for partition in partitions], is_first)
 
 
-def mappings_at(
-    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
-) -> list[MappingRecord]:
+def mappings_at(connection: Connection, flow: str, positions: Sequence[Position], side: Side) -> list[MappingRecord]:
     """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
-    column = "copied_end" if side == "source" else "target_end"
-    return list(
-        _found(
-            connection,
-            flow,
-            positions,
-            lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)),
-            mappings.c[column],
-        )
-    )
+    return _found(connection, flow, positions, lambda part: mappings.c.source_start == _copied(part, flow, side))
 
 
 def mappings_around(
-    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
+    connection: Connection, flow: str, positions: Sequence[Position], side: Side
 ) -> list[MappingRecord]:
     """All mapping records from the last with a copied record before each position to the first with one at or after it.
 
     Each once, by topic, partition and source offset; from the first or to the last one where there is none.
     """
-    column = "copied_end" if side == "source" else "target_end"
-    found: dict[bytes, MappingRecord] = {}
-    for part in _parts(positions):
-        other = mappings.alias()
-        end = other.c[column]
-        copied = sql.select(other.c.source_start).where(
-            other.c.flow == flow,
-            *(other.c[name] == part.c[name] for name in _PARTITION),
-            other.c.copied_end.is_not(None),
-        )
-        before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
-        after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = _joined(
-            part,
-            flow,
-            mappings.c.source_start >= sql.func.coalesce(before, 0),
-            mappings.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
-        )
-        for row in connection.execute(query):
-            if bytes(row.key) not in found:
-                found[bytes(row.key)] = mapping_of(row)
-    return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
+
+    def is_around(part: Any) -> sql.ColumnElement[bool]:
+        start, coalesce = mappings.c.source_start, sql.func.coalesce
+        last, following = _copied(part, flow, side, before=True), _copied(part, flow, side)
+        return sql.and_(start >= coalesce(last, 0), start <= coalesce(following, 2**63 - 1))
+
+    found = _found(connection, flow, positions, is_around)
+    return sorted(found, key=lambda record: (record.topic, record.partition, record.source_start))
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
     """Return checkpoints by group, the target's topic, and partition."""
-    found = _rows(
-        connection, Checkpoint, sql.select(*_columns(checkpoints, Checkpoint)).where(checkpoints.c.flow == flow)
-    )
-    return {each.key: each for each in found}
+    return {each.key: each for each in objects_of(connection, checkpoints, Checkpoint, flow)}
 
 
 def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
@@ -154,8 +131,8 @@ class CheckpointPlace:
 
 def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
     """Return those of all flows, in order."""
-    columns = _columns(checkpoints, CheckpointPlace)
-    return _rows(connection, CheckpointPlace, sql.select(*columns).order_by(*columns))
+    columns = columns_of(checkpoints, CheckpointPlace)
+    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
@@ -176,7 +153,8 @@ def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
 
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
     """Those of all flows; of a partition that several flows have read a group of, what was read last."""
-    found = _rows(connection, GroupLag, sql.select(*_columns(group_lags, GroupLag)).order_by(group_lags.c.time_ms))
+    query = sql.select(*columns_of(group_lags, GroupLag)).order_by(group_lags.c.time_ms)
+    found = [GroupLag(*row) for row in connection.execute(query)]
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
 
 
@@ -210,17 +188,8 @@ def last_begun(connection: Connection, flow: str, task: str) -> int | None:
     return found
 
 
-def _columns(table: sql.Table, kind: type) -> list[sql.Column[Any]]:
-    return [table.c[field.name] for field in fields(kind)]
-
-
-def _rows(connection: Connection, kind: type[_Row], query: sql.Select[Any]) -> list[_Row]:
-    return [kind(*row) for row in connection.execute(query)]
-
-
 def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
-    found = _rows(connection, kind, sql.select(*_columns(table, kind)).where(table.c.flow == flow))
-    return sorted(found, key=lambda row: (row.group, row.topic, row.partition))
+    return sorted(objects_of(connection, table, kind, flow), key=lambda row: (row.group, row.topic, row.partition))
 
 
 def replace_rows(
@@ -236,25 +205,30 @@ _PARTITION = ("topic", "partition", "source_topic_id")
 
 
 def _found(
-    connection: Connection, flow: str, positions: Sequence[Position], wanted: Callable[[Any, Any], Any], order: Any
-) -> Iterator[MappingRecord]:
-    """One query for many positions: the first record that each one wants, in the order of a column of an index."""
-    seen: set[bytes] = set()
-    other = mappings.alias()
+    connection: Connection, flow: str, positions: Sequence[Position], is_wanted: Callable[[Any], Any]
+) -> list[MappingRecord]:
+    """The mapping records that positions want, each once; one query for many positions."""
+    found: dict[bytes, MappingRecord] = {}
     for part in _parts(positions):
-        same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
-        first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
-        start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        for row in connection.execute(_joined(part, flow, mappings.c.source_start == start)):
-            if bytes(row.key) not in seen:
-                seen.add(bytes(row.key))
-                yield mapping_of(row)
+        joined = part.join(mappings, sql.and_(_is_asked(mappings, part, flow), is_wanted(part)))
+        for row in connection.execute(sql.select(mappings.c.key, mappings.c.value).select_from(joined)):
+            if bytes(row.key) not in found:
+                found[bytes(row.key)] = mapping_of(row)
+    return list(found.values())
 
 
-def _joined(part: Any, flow: str, *wanted: sql.ColumnElement[bool]) -> sql.Select[Any]:
-    """The mapping records of the partitions of ``part`` that are wanted."""
-    same = (mappings.c.flow == flow, *(mappings.c[name] == part.c[name] for name in _PARTITION))
-    return sql.select(mappings.c.key, mappings.c.value).select_from(part.join(mappings, sql.and_(*same, *wanted)))
+def _is_asked(table: Any, part: Any, flow: str) -> sql.ColumnElement[bool]:
+    """Return whether a mapping is of the partition of a position."""
+    return sql.and_(table.c.flow == flow, *(table.c[name] == part.c[name] for name in _PARTITION))
+
+
+def _copied(part: Any, flow: str, side: Side, *, before: bool = False) -> Any:
+    """Return the start of the mapping with the first copied record at or after a position, or the last one before it."""
+    other = mappings.alias()
+    end = other.c.copied_end if side == "source" else other.c.target_end  # an index has each
+    query = sql.select(other.c.source_start).where(_is_asked(other, part, flow), other.c.copied_end.is_not(None))
+    query = query.where(end <= part.c.at).order_by(end.desc()) if before else query.where(end > part.c.at).order_by(end)
+    return query.limit(1).scalar_subquery()
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:

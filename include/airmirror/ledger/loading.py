@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, delete, is_of, upsert
+from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
@@ -55,10 +55,10 @@ def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequen
         elif isinstance(record, Tombstone):
             changes[table][identity] = None
         elif isinstance(record, MappingRecord):
-            changes[table][identity] = _key(mappings, flow, identity) | as_read | _of_mapping(record)
+            changes[table][identity] = key_of(mappings, flow, identity) | as_read | _of_mapping(record)
         elif isinstance(record, Verified):
             own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
-            verdicts.append((identity, _key(verified, flow, identity) | as_read | own, record.seen))
+            verdicts.append((identity, key_of(verified, flow, identity) | as_read | own, record.seen))
         else:
             changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
     for table, rows in changes.items():
@@ -75,10 +75,7 @@ def _newest_verdicts(
     after a reset of the partition, that he has not seen (invariant F)."""
     if not verdicts:
         return {}
-    before = {
-        (row["topic"], row["partition"]): dict(row)
-        for row in connection.execute(sql.select(verified).where(verified.c.flow == flow)).mappings()
-    }
+    before = by_partition(connection, verified, flow)
     rows, seen = dict[tuple[Any, ...], Row | None](), dict[tuple[Any, ...], int]()
     for identity, row, end in verdicts:
         if not _is_below(row, rows.get(identity, before.get(identity)), end):
@@ -178,24 +175,22 @@ def _load(
             continue
         if found is not None:
             identity, own = found
-            changes[identity] = None if own is None else _key(table, flow, identity) | own
+            changes[identity] = None if own is None else key_of(table, flow, identity) | own
     _apply(connection, table, flow, changes)
     return malformed
 
 
 def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
     """The table of a record or tombstone, and its primary key there without the flow."""
-    if record.kind == MappingRecord.kind:
-        if isinstance(record, Tombstone):
-            topic_id, topic, partition, start = record.key
-            return mappings, (topic, partition, str(topic_id), start)
-        assert isinstance(record, MappingRecord)
+    if isinstance(record, MappingRecord):
         return mappings, (record.topic, record.partition, str(record.source_topic_id), record.source_start)
-    if record.kind == Verified.kind:
-        if isinstance(record, Tombstone):
-            return verified, record.key
-        assert isinstance(record, Verified)
+    if isinstance(record, Verified):
         return verified, (record.topic, record.partition)
+    if isinstance(record, Tombstone) and record.kind == MappingRecord.kind:
+        topic_id, topic, partition, start = record.key
+        return mappings, (topic, partition, str(topic_id), start)
+    if isinstance(record, Tombstone) and record.kind == Verified.kind:
+        return verified, record.key
     return control, (key,)
 
 
@@ -212,7 +207,7 @@ def _of_mapping(record: MappingRecord) -> Row:
 
 
 def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple[Any, ...], Row | None]) -> None:
-    delete(connection, table, [_key(table, flow, identity) for identity, row in rows.items() if row is None])
+    delete(connection, table, [key_of(table, flow, identity) for identity, row in rows.items() if row is None])
     upsert(connection, table, [row for row in rows.values() if row is not None])
 
 
@@ -232,7 +227,7 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
         rows_then = [*([before] if before else []), *written]
         shorter = any(before and _key_of(row) == _key_of(before) and _end(row) < _end(before) for row in written)
         if shorter or len(written) < len(rows) or len({row["source_topic_id"] for row in rows_then}) > 1:
-            delete(connection, newest, [_key(newest, flow, partition)])
+            delete(connection, newest, [key_of(newest, flow, partition)])
             found += _search_newest(connection, flow, partition)
         else:
             found.append(max(reversed(rows_then), key=_end))
@@ -256,10 +251,6 @@ def _key_of(row: Row) -> tuple[str, int]:
 def _end(row: Row) -> tuple[int, int]:
     """Of two records that end at one offset, the empty one comes last."""
     return row["source_end"], row["source_start"]
-
-
-def _key(table: sql.Table, flow: str, identity: Sequence[Any]) -> Row:
-    return dict(zip([column.name for column in table.primary_key.columns], (flow, *identity), strict=True))
 
 
 def _check_names(record: Record) -> None:

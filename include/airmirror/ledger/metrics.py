@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, delete, is_of, same, upsert
+from airmirror.ledger.database import Row, by_partition, columns_of, delete, is_of, key_of, same, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified, decode
 
-_KEY = ("flow", "topic", "partition")
 _FRESH: Row = {
     **dict.fromkeys(("remote_topic", "source_topic_id"), ""),
     **dict.fromkeys(("counted_end", "records", "bytes", "lag_records"), 0),
@@ -124,13 +123,13 @@ def count_verified(connection: Connection, flow: str) -> None:
     found = connection.execute(changed).all()
     if not found:
         return
-    before, sums = _rows(connection, flow), _sums(connection, flow)
+    before, sums = by_partition(connection, partition_metrics, flow), _sums(connection, flow)
     rows: list[Row] = []
     for item in found:
         key = (item.topic, item.partition)
         last = decode(bytes(item.newest_key), bytes(item.newest_value))
         assert isinstance(last, MappingRecord)
-        row = _FRESH | before.get(key, {}) | dict(zip(_KEY, (flow, *key), strict=True))
+        row = _FRESH | before.get(key, {}) | key_of(partition_metrics, flow, key)
         row |= {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
             row |= _ages(last)
@@ -182,7 +181,7 @@ def note_standings(connection: Connection, flow: str, standings: Sequence[Standi
 
     They are all of the flow's: what is not among them is mirrored no longer. Of what could not be seen, remember when it was.
     """
-    before = _rows(connection, flow)
+    before = by_partition(connection, partition_metrics, flow)
     seen = numbers_of(connection, flow).get((SEEN, ""))
     rows: list[Row] = []
     for standing in standings:
@@ -201,20 +200,17 @@ def note_standings(connection: Connection, flow: str, standings: Sequence[Standi
         if standing.oldest_ms is not None and (row or _FRESH)["verified_ms"] < 0:
             own["verified_record_ms"] = standing.oldest_ms
         if row is None or any(row[name] != value for name, value in own.items()):
-            rows.append(_FRESH | (row or {}) | dict(zip(_KEY, (flow, *key), strict=True)) | own)
+            rows.append(_FRESH | (row or {}) | key_of(partition_metrics, flow, key) | own)
     upsert(connection, partition_metrics, rows)
     gone = before.keys() - {(standing.topic, standing.partition) for standing in standings}
-    delete(connection, partition_metrics, [dict(zip(_KEY, (flow, *key), strict=True)) for key in gone])
+    delete(connection, partition_metrics, [key_of(partition_metrics, flow, key) for key in gone])
 
 
 def add(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], float]) -> None:
     """Add to counters, by name and label."""
     before = numbers_of(connection, flow)
-    put(
-        connection,
-        flow,
-        {key: before.get((key[0], key[1][:LONGEST_LABEL]), 0.0) + value for key, value in numbers.items()},
-    )
+    sums = {key: before.get((key[0], key[1][:LONGEST_LABEL]), 0.0) + value for key, value in numbers.items()}
+    put(connection, flow, sums)
 
 
 def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float]:
@@ -234,8 +230,7 @@ def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
 def partitions(connection: Connection, flow: str | None = None) -> list[PartitionMetrics]:
     """The partitions of all flows, or of one."""
     own = partition_metrics.c
-    columns = [own[name] for name in PartitionMetrics.__dataclass_fields__]
-    query = sql.select(*columns).order_by(own.flow, own.topic, own.partition)
+    query = sql.select(*columns_of(partition_metrics, PartitionMetrics)).order_by(own.flow, own.topic, own.partition)
     query = query if flow is None else query.where(own.flow == flow)
     return [PartitionMetrics(*row) for row in connection.execute(query)]
 
@@ -271,8 +266,3 @@ def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int,
         .group_by(verified.c.topic, verified.c.partition)
     )
     return {(row[0], row[1]): (int(row[2]), int(row[3]), row[4]) for row in connection.execute(query)}
-
-
-def _rows(connection: Connection, flow: str) -> dict[tuple[str, int], Row]:
-    query = sql.select(partition_metrics).where(partition_metrics.c.flow == flow)
-    return {(row["topic"], row["partition"]): dict(row) for row in connection.execute(query).mappings()}

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.errors import AirmirrorError
-from airmirror.ledger.database import delete, upsert
+from airmirror.ledger.database import delete, key_of, objects_of, upsert
 from airmirror.ledger.tables import failures, window_ends
 from airmirror.partitions import PartitionFacts, TopicPartition
 
@@ -69,10 +69,8 @@ def note_failures(
     for key, error in errors.items():
         known = before.get(key)
         rows.append(
-            {
-                "flow": flow,
-                "topic": key.topic,
-                "partition": key.partition,
+            key_of(failures, flow, key)
+            | {
                 "since_ms": known.since_ms if known else now,
                 "last_ms": now,
                 "windows": known.windows + 1 if known else 1,
@@ -84,7 +82,7 @@ def note_failures(
         )
     upsert(connection, failures, rows)
     over = [key for key in before if key not in errors and passed(key)]
-    delete(connection, failures, [dict(zip(("flow", "topic", "partition"), (flow, *at), strict=True)) for at in over])
+    delete(connection, failures, [key_of(failures, flow, key) for key in over])
 
 
 def note_end(
@@ -103,16 +101,12 @@ def note_end(
 
 def failures_of(connection: Connection, flow: str) -> list[Failure]:
     """Return failures by topic and partition."""
-    columns = [failures.c[name] for name in Failure.__dataclass_fields__]
-    rows = connection.execute(sql.select(*columns).where(failures.c.flow == flow))
-    return sorted((Failure(*row) for row in rows), key=lambda failure: failure.key)
+    return sorted(objects_of(connection, failures, Failure, flow), key=lambda failure: failure.key)
 
 
 def ends_of(connection: Connection, flow: str) -> dict[str, WindowEnd]:
     """The last ones, by window."""
-    columns = [window_ends.c[name] for name in WindowEnd.__dataclass_fields__]
-    rows = connection.execute(sql.select(*columns).where(window_ends.c.flow == flow))
-    return {row.window: WindowEnd(*row) for row in rows}
+    return {each.window: each for each in objects_of(connection, window_ends, WindowEnd, flow)}
 
 
 def _kept(error: AirmirrorError) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import upsert
+from airmirror.ledger.database import columns_of, upsert
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.tables import partition_metrics, samples
 
@@ -118,7 +118,7 @@ def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str
         .group_by(own.flow)
         .subquery()
     )
-    columns = [own[name] for name in FlowSample.__dataclass_fields__]
+    columns = columns_of(samples, FlowSample)
     chosen = sql.and_(own.flow == ends.c.flow, sql.or_(own.time_ms == ends.c.first, own.time_ms == ends.c.last))
     found: dict[str, list[FlowSample]] = {}
     for flow, *row in connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms)):

@@ -50,8 +50,11 @@ def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> I
     position = start
     checksum = crc32c.crc32c
     while position + _MAGIC_AT < end:
-        if buffer[position + _MAGIC_AT] != 2:
-            messages = _message_set(buffer, position, end, largest)
+        magic = buffer[position + _MAGIC_AT]
+        if magic != 2:
+            if magic > 2:
+                raise UnknownMessageFormat(_int64.unpack_from(buffer, position)[0], magic)
+            messages = read(buffer, position, end, largest)
             if messages is None:
                 return
             yield messages
@@ -89,14 +92,6 @@ def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> I
             count=count,
         )
         position += size
-
-
-def _message_set(buffer: memoryview, position: int, end: int, largest: int) -> Batch | None:
-
-    magic = buffer[position + _MAGIC_AT]
-    if magic > 2:
-        raise UnknownMessageFormat(_int64.unpack_from(buffer, position)[0], magic)
-    return read(buffer, position, end, largest)
 
 
 def restamp(buffer: memoryview, batch: Batch, producer_id: int, producer_epoch: int, sequence: int) -> None:

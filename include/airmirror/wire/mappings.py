@@ -352,13 +352,11 @@ class LaterRecord(AirmirrorError):
 
 def decode(key: bytes, value: bytes | None) -> Record:
     """A record of the mapping topic. Raises LaterRecord, MalformedRecord: also for a kind that is not known."""
-    reader = Reader(key)
-    kind = reader.int8()
+    kind = Reader(key).int8()
     declared = KINDS.get(kind)
     if declared is None:
         raise MalformedRecord(f"kind {kind} is not known")
-    found = declared.key_fields.decode(reader)
-    reader.end()
+    found = declared.decode_key(key[1:])
     if value is None:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)

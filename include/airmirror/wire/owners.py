@@ -118,8 +118,7 @@ class Owners:
     @property
     def whole(self) -> Ownership | None:
         """The record that freezes the flow, with all that it will ever replicate; None: it is not frozen."""
-        found = self.records.get(WHOLE)
-        return found if found is not None and found.owner is not Owner.SOURCE else None
+        return self.why_frozen(WHOLE)
 
     @property
     def shut(self) -> Ownership | None:
@@ -140,12 +139,11 @@ class Owners:
         """The remote topics that return, each with the topic of the source."""
         return {each.remote: topic for topic, each in self.records.items() if each.owner in among}
 
-    def returning_by(self, topics: Collection[str], among: Collection[Owner] = BACK) -> dict[str, str]:
+    def returning_by(self, topics: Collection[str]) -> dict[str, str]:
         """The same of those that an order for ``topics`` names; none: for the whole flow."""
-        found = self.returning(among)
         return {
             remote: topic
-            for remote, topic in found.items()
+            for remote, topic in self.returning().items()
             if (topic in topics if topics else not self.is_apart(topic))
         }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 
@@ -43,21 +42,19 @@ class Reader:
     def int64(self) -> int:
         return int(struct.unpack(">q", self.take(8))[0])
 
-    def uuid(self) -> UUID:
-        return UUID(bytes=self.take(16))
+    def utf8(self, size: int, what: str) -> str:
+        """A text of ``size`` bytes; ``what`` names it where it is none."""
+        try:
+            return self.take(size).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(f"a {what} that is not UTF-8: {error.reason}") from error
 
     def string(self) -> str:
-        try:
-            return self.take(self.int16()).decode()
-        except UnicodeDecodeError as error:
-            raise MalformedRecord(f"a string that is not UTF-8: {error.reason}") from error
+        return self.utf8(self.int16(), "string")
 
     def text(self) -> str:
         """A string of any length: INT32 bytes."""
-        try:
-            return self.take(self.int32()).decode()
-        except UnicodeDecodeError as error:
-            raise MalformedRecord(f"a text that is not UTF-8: {error.reason}") from error
+        return self.utf8(self.int32(), "text")
 
     def texts(self) -> tuple[str, ...]:
         """INT32 count, then as many texts."""

@@ -298,14 +298,10 @@ def _compact_string(text: str) -> bytes:
     return unsigned_varint(len(encoded) + 1) + encoded
 
 
-def _read_compact_string(buffer: memoryview, position: int) -> tuple[str, int]:
-    text, position = _read_nullable_string(buffer, position)
-    return text or "", position
-
-
 def _read_topic(version: int, buffer: memoryview, position: int, topics: Mapping[UUID, str]) -> tuple[str, int]:
     if version < 13:
-        return _read_compact_string(buffer, position)
+        name, position = _read_nullable_string(buffer, position)
+        return name or "", position
     return topics[UUID(bytes=bytes(buffer[position : position + 16]))], position + 16
 
 

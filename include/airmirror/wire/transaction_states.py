@@ -37,10 +37,7 @@ def topics_of(value: bytes | None) -> frozenset[str]:
 
 def _topic(reader: Reader, *, is_flexible: bool) -> str:
     """Read a topic, and over the numbers of its partitions."""
-    try:
-        name = reader.take(reader.unsigned_varint() - 1).decode() if is_flexible else reader.string()
-    except UnicodeDecodeError as error:
-        raise MalformedRecord(f"a topic's name that is not UTF-8: {error.reason}") from error
+    name = reader.utf8(reader.unsigned_varint() - 1, "topic's name") if is_flexible else reader.string()
     reader.take(4 * _count(reader, is_flexible=is_flexible))
     for _ in range(reader.unsigned_varint() if is_flexible else 0):  # tagged fields
         reader.unsigned_varint()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from airmirror.clusters.admin.client import BATCH, Admin, said, topic_configs
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
+from airmirror.clusters.looking import look_again
 from airmirror.errors import AirmirrorError
 
 SEEN_SECONDS = 5.0
@@ -67,20 +67,14 @@ def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float 
 
 
 def _wait_until_seen(admin: Admin, changes: Sequence[ConfigChange]) -> None:
-    """So that who looks next does not find the same differences again (no event tells, so it is asked)."""
+    """So that who looks next does not find the same differences again."""
 
     def unseen() -> bool:
         there = topic_configs(admin, {change.topic for change in changes})
         return any(not _shows(there.get(change.topic, {}).get(change.key), change) for change in changes)
 
-    asking = Retrying(
-        retry=retry_if_result(bool),
-        wait=wait_exponential(multiplier=0.02, max=0.5),
-        stop=stop_after_delay(SEEN_SECONDS),
-        retry_error_callback=lambda state: None,
-    )
     if changes:
-        asking(unseen)
+        look_again(unseen, SEEN_SECONDS)
 
 
 def _shows(value: ConfigValue | None, change: ConfigChange) -> bool:

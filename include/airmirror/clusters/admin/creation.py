@@ -12,10 +12,10 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
 from confluent_kafka.admin import NewTopic as KafkaNewTopic
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from airmirror.clusters.admin.client import Admin, connect, existing
+from airmirror.clusters.admin.client import Admin, connect, existing, said
 from airmirror.clusters.admin.description import NewPartitions, NewTopic
+from airmirror.clusters.looking import look_again
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
@@ -145,7 +145,7 @@ def _records(topic: NewTopic | NewPartitions) -> int:
 
 
 def _wait_until_usable(admin: Admin, topics: Mapping[str, int], timeout: float) -> set[str]:
-    """The topics that after ``timeout`` seconds still lack a partition or a leader (no event tells, so it is asked)."""
+    """The topics that after ``timeout`` seconds still lack a partition or a leader."""
 
     def unusable() -> set[str]:
         usable = {
@@ -155,13 +155,7 @@ def _wait_until_usable(admin: Admin, topics: Mapping[str, int], timeout: float) 
         }
         return topics.keys() - usable
 
-    asking = Retrying(
-        retry=retry_if_result(bool),
-        wait=wait_exponential(multiplier=0.05, max=1),
-        stop=stop_after_delay(timeout),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else set(),
-    )
-    return asking(unusable) if topics else set()
+    return look_again(unusable, timeout) if topics else set()
 
 
 _PASSING = {
@@ -185,11 +179,11 @@ def _code(error: BaseException) -> int:
 
 def _reason(topic: NewTopic | NewPartitions, error: BaseException) -> str:
     """Return the broker's reason, and the way out if one is known."""
-    said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    reason = said(error)
     way_out = _WAYS_OUT.get(_code(error))
     if isinstance(topic, NewTopic) and _code(error) == KafkaError.INVALID_REPLICATION_FACTOR:
         way_out = f"set {topic.factor_key} to the number of brokers at most"
-    return f"{said}; {way_out}" if way_out else said
+    return f"{reason}; {way_out}" if way_out else reason
 
 
 _WAYS_OUT = {
@@ -234,11 +228,5 @@ def delete_topics(admin: Admin, names: Collection[str], timeout: float = 60.0) -
     def left() -> set[str]:
         return set(names).intersection(admin.topic_names(timeout))
 
-    waiting = Retrying(
-        retry=retry_if_result(bool),
-        stop=stop_after_delay(timeout),
-        wait=wait_exponential(multiplier=0.05, max=1),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else set(names),
-    )
-    for name in sorted(waiting(left)):
+    for name in sorted(look_again(left, timeout)):
         raise TopicDeletionFailed(admin.cluster.alias, name, f"it is still there after {timeout:g} s")

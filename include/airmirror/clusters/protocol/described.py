@@ -20,9 +20,9 @@ from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.asking import ask, each_partition
 from airmirror.clusters.protocol.errors import error_name
-from airmirror.clusters.protocol.routes import Routes, patiently
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
@@ -30,7 +30,6 @@ ACLS = (29, 1, 3, "DescribeAcls")
 LOG_DIRS = (35, 1, 4, "DescribeLogDirs")
 QUOTAS = (48, 0, 1, "DescribeClientQuotas")
 SCRAM = (50, 0, 0, "DescribeUserScramCredentials")
-PATIENCE_SECONDS = 30.0
 _SECURITY_DISABLED, _NOT_FOUND = 54, 91
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ANY = 1
@@ -147,10 +146,8 @@ def log_sizes(routes: Routes) -> dict[TopicPartition, int]:
         answer = ask(routes, DescribeLogDirsRequest(topics=None), LOG_DIRS, node)
         _check(routes, "sizes of logs", "DESCRIBE on the cluster", getattr(answer, "error_code", 0) or 0)
         for directory in answer.results:
-            for topic in directory.topics:
-                for item in topic.partitions:
-                    key = TopicPartition(topic.name, item.partition_index)
-                    found[key] = max(found.get(key, 0), item.partition_size)
+            for key, item in each_partition(directory.topics):
+                found[key] = max(found.get(key, 0), item.partition_size)
     return found
 
 
@@ -164,19 +161,3 @@ def _word(words: Any, number: int) -> str:
 def _check(routes: Routes, what: str, right: str, code: int) -> None:
     if code:
         raise NotDescribed(routes.alias, what, right, code)
-
-
-def ask(routes: Routes, request: Any, versions: tuple[int, int, int, str], node: int | None = None) -> Any:
-    """The answer of a node (None: of any). Raises BrokerUnreachable, UnsupportedBroker."""
-    for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1 or not routes.nodes:
-                routes.refresh([])
-            asked = node if node is not None else routes.nodes[0]
-            try:
-                connection = routes.connection(asked)
-                return connection.request(request, connection.version(*versions))
-            except BrokerUnreachable:
-                routes.drop(asked)
-                raise
-    raise AssertionError("unreachable")  # pragma: no cover

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_leaders
 from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved, error_name
 from airmirror.clusters.protocol.log import EARLIEST, MOVED, offsets_with_patience
-from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 
 OFFSET_FOR_LEADER_EPOCH = 23
@@ -25,25 +25,12 @@ class EpochEnd:
     offset: int
 
 
-def epoch_ends(
-    routes: Routes, epochs: Mapping[TopicPartition, int], patience: float = 30.0
-) -> dict[TopicPartition, EpochEnd]:
+def epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
     """Ask the leader of each partition where an epoch ends in its log; all brokers at once.
 
-    Raises PartitionMoved, LeaderNotAvailable or BrokerUnreachable after ``patience`` seconds; FetchFailed.
+    Raises PartitionMoved, LeaderNotAvailable or BrokerUnreachable after half a minute; FetchFailed.
     """
-    if not epochs:
-        return {}
-    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, epochs)):
-                routes.refresh({partition.topic for partition in epochs})
-            try:
-                return _epoch_ends(routes, epochs)
-            except BrokerUnreachable:
-                routes.drop_all()
-                raise
-    raise AssertionError("unreachable")  # pragma: no cover
+    return ask_leaders(routes, epochs, lambda: _epoch_ends(routes, epochs), PATIENCE_SECONDS)
 
 
 def epochs_since(routes: Routes, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[EpochEnd]]:

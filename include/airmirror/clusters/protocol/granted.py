@@ -17,7 +17,8 @@ from kafka.protocol.admin.acl import (
 )
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
-from airmirror.clusters.protocol.described import AclBinding, Quota, ask
+from airmirror.clusters.protocol.asking import ask
+from airmirror.clusters.protocol.described import AclBinding, Quota
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
 

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
+from airmirror.clusters.protocol.asking import ask_each, ask_node, each_partition
+from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
-OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_DELETE = 8, 9, 15, 16, 47
+OFFSET_COMMIT = (8, 6, 9, "OffsetCommit")
+OFFSET_FETCH = (9, 6, 9, "OffsetFetch")
+DESCRIBE_GROUPS = (15, 3, 5, "DescribeGroups")  # later ones know nothing of a group to come
+LIST_GROUPS = (16, 4, 5, "ListGroups")
+OFFSET_DELETE = (47, 0, 0, "OffsetDelete")
 GROUPS_AT_ONCE = 100  # of an OffsetFetch
 PATIENCE_SECONDS = 30.0
 
@@ -106,19 +112,14 @@ def list_groups(routes: Routes) -> dict[str, Group]:
 
 def list_every_group(routes: Routes) -> list[ListedGroup]:
     """The groups of a cluster of whatever kind. Raises GroupsNotRead, BrokerUnreachable."""
-    found: dict[str, ListedGroup] = {}
-    for attempt in patiently(PATIENCE_SECONDS, GroupsNotRead, BrokerUnreachable):
-        with attempt:
-            routes.refresh([])
-            for node in routes.nodes:
-                found |= {item.name: item for item in _listed(routes, node)}
-    return list(found.values())
+    nodes = ask_each(routes, partial(groups_at, routes), GroupsNotRead)
+    return list({item.name: item for listed in nodes for item in listed}.values())
 
 
-def _listed(routes: Routes, node: int) -> list[ListedGroup]:
-    connection = routes.connection(node)
-    version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
-    answer = _asked(routes, node, connection, [ListGroupsRequest(states_filter=[], types_filter=[])], version)[0]
+def groups_at(routes: Routes, node: int) -> list[ListedGroup]:
+    """The groups that a node coordinates. Raises GroupsNotRead, BrokerUnreachable."""
+    version = routes.connection(node).version(*LIST_GROUPS)
+    [answer] = ask_node(routes, node, [ListGroupsRequest(states_filter=[], types_filter=[])], LIST_GROUPS)
     if answer.error_code:
         raise GroupsNotRead(routes.alias, "", answer.error_code)
     return [
@@ -140,10 +141,9 @@ def committed_offsets(
     found: dict[str, dict[TopicPartition, Committed]] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = routes.connection(node)
-        version = min(connection.version(OFFSET_FETCH, 6, 9, "OffsetFetch"), 9)
+        version = routes.connection(node).version(*OFFSET_FETCH)
         fetches = _fetches(names, version, is_stable=held is not None and version >= 7)
-        answers = _asked(routes, node, connection, fetches, version)
+        answers = ask_node(routes, node, fetches, OFFSET_FETCH)
         groups = [group for answer in answers for group in answer.groups] if version >= 8 else answers
         for name, group in zip(names, groups, strict=True):
             if group.error_code in _COORDINATOR_MOVED:
@@ -152,7 +152,7 @@ def committed_offsets(
                 raise GroupsNotRead(routes.alias, name, group.error_code)
             found[name] = _offsets(group)
             if held is not None:
-                held.extend((name, key) for key in _held(group))
+                held.extend((name, key) for key, item in each_partition(group.topics) if item.error_code == _UNSTABLE)
 
     _at_coordinators(routes, groups, found, ask)
     return found
@@ -176,20 +176,10 @@ def _fetches(names: Sequence[str], version: int, *, is_stable: bool) -> list[Any
 
 def _offsets(group: Any) -> dict[TopicPartition, Committed]:
     return {
-        TopicPartition(topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
-        for topic in group.topics
-        for item in topic.partitions
+        key: Committed(item.committed_offset, item.metadata or "")
+        for key, item in each_partition(group.topics)
         if item.error_code == 0 and item.committed_offset >= 0
     }
-
-
-def _held(group: Any) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, item.partition_index)
-        for topic in group.topics
-        for item in topic.partitions
-        if item.error_code == _UNSTABLE
-    ]
 
 
 def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple[str, TopicPartition], int]:
@@ -201,15 +191,9 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
     done: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = routes.connection(node)
-        version = connection.version(OFFSET_COMMIT, 6, 9, "OffsetCommit")
-        answers = _asked(routes, node, connection, [_commit(name, offsets[name]) for name in names], version)
+        answers = ask_node(routes, node, [_commit(name, offsets[name]) for name in names], OFFSET_COMMIT)
         for name, answer in zip(names, answers, strict=True):
-            codes = {
-                TopicPartition(topic.name, item.partition_index): item.error_code
-                for topic in answer.topics
-                for item in topic.partitions
-            }
+            codes = {partition: item.error_code for partition, item in each_partition(answer.topics)}
             moved = _COORDINATOR_MOVED.intersection(codes.values())
             if moved:
                 raise CoordinatorNotAvailable(routes.alias, name, min(moved), error_name(min(moved)))
@@ -228,11 +212,8 @@ def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
     may: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = routes.connection(node)
-        # Later ones know nothing of a group to come.
-        version = connection.version(DESCRIBE_GROUPS, 3, 5, "DescribeGroups")
         asked = [DescribeGroupsRequest(groups=[name], include_authorized_operations=True) for name in names]
-        for name, answer in zip(names, _asked(routes, node, connection, asked, version), strict=True):
+        for name, answer in zip(names, ask_node(routes, node, asked, DESCRIBE_GROUPS), strict=True):
             [group] = answer.groups
             if group.error_code in _COORDINATOR_MOVED:
                 raise CoordinatorNotAvailable(routes.alias, name, group.error_code, error_name(group.error_code))
@@ -254,17 +235,14 @@ def delete_offsets(
     done: dict[str, bool] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
-        connection = routes.connection(node)
-        version = connection.version(OFFSET_DELETE, 0, 0, "OffsetDelete")
-        answers = _asked(routes, node, connection, [_delete(name, partitions[name]) for name in names], version)
+        answers = ask_node(routes, node, [_delete(name, partitions[name]) for name in names], OFFSET_DELETE)
         for name, answer in zip(names, answers, strict=True):
             if answer.error_code in _COORDINATOR_MOVED:
                 raise CoordinatorNotAvailable(routes.alias, name, answer.error_code, error_name(answer.error_code))
             if answer.error_code not in (0, _NOT_FOUND):
                 errors.update({(name, partition): answer.error_code for partition in partitions[name]})
-            for topic in answer.topics or ():
-                found = {TopicPartition(topic.name, each.partition_index): each.error_code for each in topic.partitions}
-                errors.update({(name, partition): code for partition, code in found.items() if code})
+            codes = {partition: item.error_code for partition, item in each_partition(answer.topics or ())}
+            errors.update({(name, partition): code for partition, code in codes.items() if code})
             done[name] = True
 
     _at_coordinators(routes, partitions, done, ask)
@@ -303,11 +281,8 @@ def _commit(name: str, offsets: Offsets) -> Any:
     )
 
 
-_Answer = TypeVar("_Answer")
-
-
 def _at_coordinators(
-    routes: Routes, groups: Iterable[str], done: Mapping[str, _Answer], ask: Callable[[int, Sequence[str]], None]
+    routes: Routes, groups: Iterable[str], done: Collection[str], ask: Callable[[int, Sequence[str]], None]
 ) -> None:
     """Ask every coordinator for its groups; those whose coordinator has moved are asked for again.
 
@@ -327,14 +302,6 @@ def _at_coordinators(
                 by_node.setdefault(node, []).append(name)
             for node, names in by_node.items():
                 ask(node, names)
-
-
-def _asked(routes: Routes, node: int, connection: Connection, requests: Sequence[Any], version: int) -> list[Any]:
-    try:
-        return list(connection.pipelined(requests, version))
-    except BrokerUnreachable:
-        routes.drop(node)
-        raise
 
 
 # Levels of metadata.version: 4.1-IV0, the first with streams groups, and 4.2-IV1. 4.2.0 and 4.2.1 can't be distinguished.

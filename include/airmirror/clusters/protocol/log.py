@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
+from airmirror.clusters.protocol.asking import ask_leaders, each_partition
 from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import (
     FetchFailed,
@@ -81,16 +82,14 @@ def _listed(
             ),
             connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
         )
-        for topic in answer.topics:
-            for item in topic.partitions:
-                partition = TopicPartition(topic.name, item.partition_index)
-                if item.error_code in MOVED:
-                    raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
-                if item.error_code == TOPIC_DENIED:
-                    routes.refresh([topic.name])  # which says so where the topic may not be described
-                if item.error_code:
-                    raise FetchFailed(routes.alias, partition, error_name(item.error_code))
-                found[partition] = item.offset, item.timestamp
+        for partition, item in each_partition(answer.topics):
+            if item.error_code in MOVED:
+                raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
+            if item.error_code == TOPIC_DENIED:
+                routes.refresh([partition.topic])  # which says so where the topic may not be described
+            if item.error_code:
+                raise FetchFailed(routes.alias, partition, error_name(item.error_code))
+            found[partition] = item.offset, item.timestamp
         missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
         if missing:
             raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")
@@ -106,8 +105,10 @@ def offsets_with_patience(
     patience: float = 30.0,
 ) -> dict[TopicPartition, int]:
     """``list_offsets`` that refreshes the metadata where a leader is not known, or has moved, or can't be reached."""
-    found = _listed_with_patience(routes, list(partitions), at, read_committed=read_committed, patience=patience)
-    return {partition: offset for partition, (offset, _) in found.items()}
+    wanted = list(partitions)
+    return ask_leaders(
+        routes, wanted, lambda: list_offsets(routes, wanted, at, read_committed=read_committed), patience
+    )
 
 
 def oldest_times(
@@ -117,25 +118,9 @@ def oldest_times(
 
     As patient as ``offsets_with_patience``.
     """
-    found = _listed_with_patience(routes, list(partitions), FIRST_TIME, read_committed=False, patience=patience)
+    wanted = list(partitions)
+    found = ask_leaders(routes, wanted, lambda: _listed(routes, wanted, FIRST_TIME), patience)
     return {partition: time_ms for partition, (_, time_ms) in found.items() if time_ms >= 0}
-
-
-def _listed_with_patience(
-    routes: Routes, wanted: Sequence[TopicPartition], at: int, *, read_committed: bool, patience: float
-) -> dict[TopicPartition, tuple[int, int]]:
-    if not wanted:
-        return {}
-    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, wanted)):
-                routes.refresh({partition.topic for partition in wanted})
-            try:
-                return _listed(routes, wanted, at, read_committed=read_committed)
-            except BrokerUnreachable:
-                routes.drop_all()
-                raise
-    raise AssertionError("unreachable")  # pragma: no cover
 
 
 def send_fetch(
@@ -190,16 +175,14 @@ def read_records(
     *,
     read_committed: bool = True,
     patience: float = 60.0,
-    max_bytes: int = 4 << 20,
 ) -> Iterator[LogRecord]:
     """The records of a small topic's partition with offsets in ``[start, end)``, decoded one by one.
 
     Waits until everything below ``end`` can be read: LastStableOffsetStuck where an open transaction keeps it back for
     longer than ``patience`` seconds. A position below the log's start is moved up to it.
     """
-    for buffer, batches in read_batches(
-        routes, partition, start, end, read_committed=read_committed, patience=patience, max_bytes=max_bytes
-    ):
+    read = read_batches(routes, partition, start, end, read_committed=read_committed, patience=patience)
+    for buffer, batches in read:
         for batch, aborted in batches:
             if aborted or batch.is_control or batch.next_offset <= start:
                 continue

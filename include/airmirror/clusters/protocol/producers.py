@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
+from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_each, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
@@ -21,7 +23,6 @@ from airmirror.partitions import TopicPartition
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 AT_ONCE = 1_000  # partitions, or transactional ids, of a request
-PATIENCE_SECONDS = 30.0
 _UNDER_WAY = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
@@ -80,17 +81,16 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
 def _take(routes: Routes, node: int, keys: Sequence[TopicPartition], into: Producers) -> set[TopicPartition]:
     """Ask one leader; return what it has answered for."""
     done: set[TopicPartition] = set()
-    for answer in _asked(routes, node, map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")):
-        for topic in answer.topics:
-            for item in topic.partitions:
-                key = TopicPartition(topic.name, item.partition_index)
-                if item.error_code in MOVED:
-                    raise PartitionMoved(routes.alias, key, error_name(item.error_code))
-                if item.error_code:
-                    into.unknown[key] = error_name(item.error_code)
-                elif key not in done:
-                    into.found += [_producer(key, each) for each in item.active_producers]
-                done.add(key)
+    requests, versions = map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
+    for answer in ask_node(routes, node, requests, versions, most=4):
+        for key, item in each_partition(answer.topics):
+            if item.error_code in MOVED:
+                raise PartitionMoved(routes.alias, key, error_name(item.error_code))
+            if item.error_code:
+                into.unknown[key] = error_name(item.error_code)
+            elif key not in done:
+                into.found += [_producer(key, each) for each in item.active_producers]
+            done.add(key)
     return done
 
 
@@ -121,18 +121,14 @@ def known_transactions(routes: Routes) -> list[KnownTransaction]:
     Raises BrokerUnreachable, UnsupportedBroker.
     """
     found: dict[str, KnownTransaction] = {}
-    for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
-        with attempt:
-            found.clear()
-            routes.refresh([])
-            for node in routes.nodes:
-                found |= _listed(routes, node)
+    for of_node in ask_each(routes, partial(_listed, routes)):
+        found |= of_node
     return sorted(found.values(), key=lambda each: each.transactional_id)
 
 
 def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
-    [answer] = _asked(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
+    [answer] = ask_node(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
     if answer.error_code:  # it loads its part of the log, or is no coordinator any more
         raise BrokerUnreachable(routes.alias, f"node {node}", error_name(answer.error_code))
     found = {
@@ -141,7 +137,8 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
     }
     open_ = sorted(name for name, each in found.items() if each.state in _UNDER_WAY)
     requests = (DescribeTransactionsRequest(transactional_ids=list(part)) for part in _parts(open_))
-    for described in _asked(routes, node, requests, (DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")):
+    versions = (DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
+    for described in ask_node(routes, node, requests, versions, most=4):
         for each in described.transaction_states:
             if each.error_code:  # it has ended meanwhile, or its coordinator has moved
                 continue
@@ -159,12 +156,3 @@ def producers_by_id(known: Collection[KnownTransaction]) -> Mapping[int, str]:
 
 def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
-
-
-def _asked(routes: Routes, node: int, requests: Any, versions: tuple[int, int, int, str]) -> list[Any]:
-    try:
-        connection = routes.connection(node)
-        return list(connection.pipelined(requests, connection.version(*versions), most=4))
-    except BrokerUnreachable:
-        routes.drop(node)
-        raise

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.admin.transactions import ListTransactionsRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, UnsupportedBroker
-from airmirror.clusters.protocol.groups import LIST_GROUPS, PATIENCE_SECONDS, GroupsNotRead
-from airmirror.clusters.protocol.routes import Routes, patiently
+from airmirror.clusters.protocol.asking import ask_each, ask_node
+from airmirror.clusters.protocol.connection import UnsupportedBroker
+from airmirror.clusters.protocol.groups import DESCRIBE_GROUPS, GroupsNotRead, groups_at
+from airmirror.clusters.protocol.producers import LIST_TRANSACTIONS
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.wire.connect import Tasks, worker_tasks, worker_url
 from airmirror.wire.primitives import MalformedRecord
 
-DESCRIBE_GROUPS, LIST_TRANSACTIONS = 15, 66
 CONNECT = "connect"  # the protocol type of workers' groups
 OPEN = "Ongoing"
 
@@ -36,42 +38,29 @@ class Worker:
 
 def workers(routes: Routes) -> list[Worker]:
     """Every worker of Connect whose group is on this cluster. Raises GroupsNotRead, BrokerUnreachable."""
-    for attempt in patiently(PATIENCE_SECONDS, GroupsNotRead, BrokerUnreachable):
-        with attempt:
-            routes.refresh([])
-            return [worker for node in routes.nodes for worker in _at(routes, node)]
-    raise AssertionError("unreachable")  # pragma: no cover
+    return [worker for found in ask_each(routes, partial(_at, routes), GroupsNotRead) for worker in found]
 
 
 def open_transactions(routes: Routes) -> list[str]:
     """The transactional ids with an open transaction; none where brokers are too old to say. Raises BrokerUnreachable."""
-    found: list[str] = []
-    for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
-        with attempt:
-            found.clear()
-            routes.refresh([])
-            for node in routes.nodes:
-                try:
-                    version = routes.connection(node).version(LIST_TRANSACTIONS, 0, 1, "ListTransactions")
-                except UnsupportedBroker:
-                    continue
-                request = ListTransactionsRequest(state_filters=[OPEN], producer_id_filters=[], duration_filter=-1)
-                answer = _ask(routes, node, request, version)
-                found += [each.transactional_id for each in answer.transaction_states]
-    return sorted(found)
+    return sorted(name for names in ask_each(routes, partial(_open_at, routes)) for name in names)
+
+
+def _open_at(routes: Routes, node: int) -> list[str]:
+    request = ListTransactionsRequest(state_filters=[OPEN], producer_id_filters=[], duration_filter=-1)
+    try:
+        [answer] = ask_node(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
+    except UnsupportedBroker:
+        return []
+    return [each.transactional_id for each in answer.transaction_states]
 
 
 def _at(routes: Routes, node: int) -> list[Worker]:
-    connection = routes.connection(node)
-    version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
-    listed = _ask(routes, node, ListGroupsRequest(states_filter=[], types_filter=[]), version)
-    if listed.error_code:
-        raise GroupsNotRead(routes.alias, "", listed.error_code)
-    names = [group.group_id for group in listed.groups if group.protocol_type == CONNECT]
+    names = [group.name for group in groups_at(routes, node) if group.protocol == CONNECT]
     if not names:
         return []
-    version = connection.version(DESCRIBE_GROUPS, 3, 5, "DescribeGroups")
-    described = _ask(routes, node, DescribeGroupsRequest(groups=names, include_authorized_operations=False), version)
+    request = DescribeGroupsRequest(groups=names, include_authorized_operations=False)
+    [described] = ask_node(routes, node, [request], DESCRIBE_GROUPS)
     found = []
     for group in described.groups:
         if group.error_code:
@@ -88,11 +77,3 @@ def _worker(group: str, member: Any) -> Worker:
     except MalformedRecord:
         pass
     return Worker(group, member.client_host.removeprefix("/"), url, tasks)
-
-
-def _ask(routes: Routes, node: int, request: Any, version: int) -> Any:
-    try:
-        return routes.connection(node).request(request, version)
-    except BrokerUnreachable:
-        routes.drop(node)
-        raise

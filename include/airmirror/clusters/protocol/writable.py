@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential, wait_random
-
+from airmirror.clusters.looking import look_again
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.partitions import TopicPartition
@@ -28,13 +27,7 @@ def unwritable(
             routes.refresh({key.topic for key in found})
         return found
 
-    asking = Retrying(
-        retry=retry_if_result(bool),
-        wait=wait_exponential(multiplier=0.02, max=1.0) + wait_random(0, 0.02),
-        stop=stop_after_delay(seconds),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else {},
-    )
-    return asking(again)
+    return look_again(again, seconds)
 
 
 def _reasons(routes: Routes, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:

@@ -14,6 +14,8 @@ import struct
 from dataclasses import dataclass
 from itertools import islice
 
+from airmirror.wire.primitives import MalformedRecord, Reader
+
 MAGIC = b"\xfe\xed\xfe\xed"
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST = 20  # bytes of a SHA-1, and of a salt
@@ -99,21 +101,14 @@ def _unprotected(info: bytes, password: str) -> bytes:
     return key
 
 
-class _Reader:
+class _Reader(Reader):
     """A store's bytes, taken one part after the other. Raises BadStore where they end too soon."""
 
-    def __init__(self, content: bytes) -> None:
-        self._content, self._next = content, 0
-
-    @property
-    def left(self) -> int:
-        return len(self._content) - self._next
-
-    def take(self, count: int) -> bytes:
-        if count > self.left:
-            raise BadStore("it is damaged: it ends too soon")
-        self._next += count
-        return self._content[self._next - count : self._next]
+    def take(self, size: int) -> bytes:
+        try:
+            return super().take(size)
+        except MalformedRecord as error:
+            raise BadStore("it is damaged: it ends too soon") from error
 
     def unpack(self, layout: str) -> tuple[int, ...]:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))
