@@ -9,21 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from airmirror.errors import AirmirrorError
 from airmirror.evidence.found import MOST_NAMED, Difference, Findings, Kind
 from airmirror.evidence.mapped import Mapped
 from airmirror.evidence.open_records import Open
-from airmirror.on_spark.results import answer_of, fit, plain_error
+from airmirror.on_spark.results import answer_of, fit
 from airmirror.wire.records import Array
 
 LARGEST = 1 << 28  # bytes of one part's answer
 RANGE_COLUMNS = ("source", "target", "counts")
 
 
-def encode(answer: Findings | AirmirrorError) -> bytes:
-    """What was found of a part, or the error for which it could not be compared."""
-    if isinstance(answer, AirmirrorError):
-        return json.dumps({"error": plain_error(answer)}).encode()
+def encode(answer: Findings) -> bytes:
+    """The findings of a part."""
     found = {
         "counts": {str(kind): count for kind, count in answer.counts.items()},
         "differences": [

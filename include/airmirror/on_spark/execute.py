@@ -201,15 +201,19 @@ def most_seconds(slot: Slot) -> float:
     return ATTEMPTS * attempt + START_SECONDS
 
 
-def in_tasks(flow: bytes) -> Work:
-    """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
+def in_tasks(given: bytes, task: str = "run_slots") -> Work:
+    """The function of tasks, for ``mapInArrow``: ``task``, of the module of tasks, with what is ``given`` to each of them.
+
+    It is sent as code: it checks the library before anything of it runs.
+    """
     check = checker(digest())
 
     def checked(batches: Iterable[Any]) -> Iterator[Any]:
         check()
-        from airmirror.on_spark.tasks import run_slots
+        from airmirror.on_spark import tasks
 
-        return run_slots(batches, flow)
+        run: Work = getattr(tasks, task)
+        return run(batches, given)
 
     return checked
 
