@@ -150,7 +150,8 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     except PySparkException as error:
         if is_late.is_set():
             raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
-        raise _failure(flow, window, str(error) or type(error).__name__) from error
+        said = str(error) or type(error).__name__
+        raise not_begun(flow, said) or SparkJobFailed(flow, window, reason(said)) from error
     except BadAnswer as error:
         raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
 
@@ -216,11 +217,6 @@ def in_tasks(given: bytes, task: str = "run_slots") -> Work:
         return run(batches, given)
 
     return checked
-
-
-def _failure(flow: str, window: str, said: str) -> AirmirrorError:
-    """The error that Spark's words come to."""
-    return not_begun(flow, said) or SparkJobFailed(flow, window, reason(said))
 
 
 def not_begun(flow: str, said: str) -> AirmirrorError | None:
