@@ -11,6 +11,7 @@ from airflow.sdk import DAG, Param
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
+from airmirror.on_airflow.dags.forms import choice_field
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.runbooks import AnyRunbook
@@ -117,12 +118,5 @@ def _arguments(flow: Flow, task: str) -> dict[str, Any]:
 
 
 def _form(tasks: list[str]) -> dict[str, Param]:
-    return {
-        WHAT: Param(
-            EVERYTHING,
-            type="string",
-            enum=[EVERYTHING, *tasks],
-            title="What",
-            description_md="*everything*; of a scheduled run, what its time has come for.",
-        )
-    }
+    said = "*everything*; of a scheduled run, what its time has come for."
+    return {WHAT: choice_field(EVERYTHING, [EVERYTHING, *tasks], "What", said)}
