@@ -133,7 +133,6 @@ def audit_dag(flow: Flow) -> DAG:
         doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
         params=_form(flow),
-        is_paused_upon_creation=None if value else False,
         **callbacks(flow, "audit", lambda context: context["params"][WHAT] == INTERVAL),
     ) as dag:
         _tasks(flow)

@@ -25,13 +25,15 @@ RETRY_DELAY = timedelta(seconds=15)  # the lease of a window that died ends afte
 
 
 def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any) -> DAG:
-    """A DAG without catch-up, whose tasks are tried again. ``more``: arguments of ``DAG``."""
+    """A DAG without catch-up, whose tasks are tried again; on from the start where it runs only when it is triggered. ``more``:
+    arguments of ``DAG``."""
     return DAG(
         dag_id,
         schedule=schedule,
         start_date=START,
         catchup=False,
         max_active_runs=max_active_runs,
+        is_paused_upon_creation=False if schedule is None else None,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         **more,
     )

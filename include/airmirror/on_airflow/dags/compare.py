@@ -63,7 +63,6 @@ def compare_dag(comparison: Comparison) -> DAG:
         doc_md=DOC.format(source=source, target=target, name=comparison.name),
         tags=["compare", f"source:{source}", f"target:{target}"],
         params=_form(),
-        is_paused_upon_creation=None if value else False,
     ) as dag:
         limit = timedelta(days=1)
         CompareClusters(

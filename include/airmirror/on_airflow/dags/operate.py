@@ -101,7 +101,6 @@ def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
         id_of("operate", flow),
         None,
         max_active_runs=AT_ONCE,
-        is_paused_upon_creation=False,
         description=f"Leave it on: {', '.join(books)} of {flow.name}, each step approved by people."[:110],
         doc_md=DOC.format(flow=flow.name),
         tags=tags(flow),

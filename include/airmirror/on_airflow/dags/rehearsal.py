@@ -92,7 +92,6 @@ def rehearsal_dag(flow: Flow) -> DAG:
         doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
         params=_form([FAILOVER.name, *moves]) if moves else None,
-        is_paused_upon_creation=None if schedules else False,
     ) as dag:
         tasks = [Rehearse(runbook=FAILOVER, order=FailoverOrder(), **_arguments(flow, FAILOVER.name))]
         tasks += [
