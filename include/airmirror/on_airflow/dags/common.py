@@ -63,17 +63,10 @@ def question_of(dag_id: str, held: list[list[Any]]) -> str:
     return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"
 
 
-DATA_DOCS, REPORT = "data_docs", "audit_report"
-
-
 class DataDocsLink(BaseOperatorLink):
     """To the Data Docs of a task's judgement, passed or not. Airflow asks for the address when the task has ended."""
 
-    name, key = "Data Docs", DATA_DOCS
-
-    @property
-    def xcom_key(self) -> str:
-        return self.key
+    name, xcom_key = "Data Docs", "data_docs"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         return link_to(getattr(operator, "page", ""))
@@ -82,7 +75,7 @@ class DataDocsLink(BaseOperatorLink):
 class ReportLink(DataDocsLink):
     """To an audit's report, passed or not."""
 
-    name, key = "Report", REPORT
+    name, xcom_key = "Report", "audit_report"
 
 
 class Reports:
