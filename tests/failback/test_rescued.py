@@ -53,7 +53,7 @@ def test_what_windows_copy_is_not_rescued(
     def begins(*_: object, **__: object) -> None:
         raise Begun
 
-    monkeypatch.setattr(rescue, "check_nothing_returns", begins)
+    monkeypatch.setattr(rescue, "check_none_returns", begins)
     state = SimpleNamespace(known=[("bills", 0), ("orders", 0)])
     opened: Any = SimpleNamespace(flow=FLOW, ledger=SimpleNamespace(state=lambda: state))
     order = FailbackOrder(reason="why", by="ada", topics=topics)

@@ -27,7 +27,7 @@ from airmirror.evidence.parts import Execute, Part, View, in_this_process
 from airmirror.on_spark import comparing
 from airmirror.on_spark.compare_results import decode, encode
 from airmirror.on_spark.comparing import on_spark
-from airmirror.on_spark.results import BadAnswer
+from airmirror.on_spark.results import BadAnswer, encode_error
 from airmirror_local.brokers import Broker
 from airmirror_local.spark_connect import ConnectServer
 from support.hostile import KINDS, LONGEST, NOON, numbered
@@ -146,7 +146,7 @@ def test_an_answer_is_read_as_it_was_written() -> None:
     found.differences.append(Difference(Kind.ALTERED, 1, 2, 3, ("key", "value")))
     assert decode(encode(found)) == found
     with pytest.raises(TopicNotFound) as failed:
-        decode(encode(TopicNotFound("west", "orders")))
+        decode(encode_error(TopicNotFound("west", "orders")))
     assert failed.value.topic == "orders"
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
+from airmirror.errors import AirmirrorError
 from airmirror.on_spark import sessions
-from airmirror.on_spark.execute import LibraryAltered, OtherPython, SparkJobFailed, _failure
+from airmirror.on_spark.execute import LibraryAltered, OtherPython, SparkJobFailed, execute
 from airmirror.on_spark.library import ALTERED
 from airmirror.on_spark.sessions import SparkRefused, connect, in_session, session_id
 from airmirror.on_spark.tasks import MissingPackage
+from airmirror.slot.contract import Slot
 from support.flows import a_flow
 
 MISMATCH = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, PySpark"
@@ -90,19 +96,28 @@ def test_equal_names_of_flows_between_other_clusters_are_other_sessions(own: Pat
     assert session_id(a_flow("east"), "library", 0) != session_id(a_flow("east", "staging:9092"), "library", 0)
 
 
+def failure(said: str) -> AirmirrorError:
+    """The error of a window whose job Spark ends with these words."""
+    spark, slot = Mock(), SimpleNamespace(flow=a_flow("a"), window="w", partitions=(), longest_ms=0)
+    spark.interruptTag.side_effect = PySparkException(said)
+    with pytest.raises(AirmirrorError) as caught:
+        execute(spark, [cast(Slot, slot)])
+    return caught.value
+
+
 def test_what_spark_says_becomes_what_a_person_needs() -> None:
     for said in (
         "ModuleNotFoundError: No module named 'pyarrow'",
         "[PACKAGE_NOT_INSTALLED] PyArrow >= 15.0.0 must be installed; however, it was not found.",
     ):
-        missing = _failure("a->b", "w", f"An exception was thrown\nTraceback\n{said}")
+        missing = failure(f"An exception was thrown\nTraceback\n{said}")
         assert isinstance(missing, MissingPackage) and missing.package == "pyarrow" and not missing.transient
-    python = _failure("a->b", "w", f"Job aborted\n{MISMATCH}")
+    python = failure(f"Job aborted\n{MISMATCH}")
     assert isinstance(python, OtherPython) and python.executors == "3.9" and not python.transient
-    changed = _failure("a->b", "w", "[NO_ACTIVE_SESSION] No active Spark session found.")
+    changed = failure("[NO_ACTIVE_SESSION] No active Spark session found.")
     assert isinstance(changed, SparkJobFailed) and changed.transient
     assert "was restarted" in str(changed) and "NO_ACTIVE_SESSION" in str(changed)
-    altered = _failure("a->b", "w", f"Job aborted\nImportError: {ALTERED}: x, not y")
+    altered = failure(f"Job aborted\nImportError: {ALTERED}: x, not y")
     assert isinstance(altered, LibraryAltered) and not altered.transient
-    other = _failure("a->b", "w", "Job 3 cancelled")
+    other = failure("Job 3 cancelled")
     assert isinstance(other, SparkJobFailed) and other.reason == "Job 3 cancelled"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import airmirror.slot.attempts  # noqa: F401
 from airmirror.errors import AirmirrorError
-from airmirror.on_spark.results import LONGEST, BadAnswer, SlotError, _kinds, decode, encode
+from airmirror.on_spark.results import LONGEST, BadAnswer, SlotError, _kinds, decode, encode, encode_error
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import PartitionFailed
@@ -65,7 +65,7 @@ def test_there_are_many() -> None:
 
 def test_an_error_of_a_task_is_raised() -> None:
     with pytest.raises(PartitionFailed, match="why"):
-        decode(encode(PartitionFailed("east", "orders", 3, "why")), [ORDERS])
+        decode(encode_error(PartitionFailed("east", "orders", 3, "why")), [ORDERS])
 
 
 class Executed:

@@ -225,7 +225,5 @@ def _count_source(buckets: dict[int, Bucket], logs: Logs, key: TopicPartition, o
 
 def _by_bucket(timestamps: np.ndarray) -> list[tuple[int, np.ndarray]]:
     """The timestamps of each ten minutes."""
-    if not len(timestamps):
-        return []
     numbers = timestamps // BUCKET_MS
     return [(int(number) * BUCKET_MS, timestamps[numbers == number]) for number in np.unique(numbers)]

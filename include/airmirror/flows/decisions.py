@@ -92,13 +92,8 @@ def carry_out_reset(
     for topic in sorted({key.topic for key in held}):
         numbers = tuple(sorted(key.partition for key in held if key.topic == topic))
         partitions = () if choice is Choice.NEW_TOPIC else numbers
-        done += carry_out(
-            opened,
-            ResetOrder(
-                topics=(topic,), partitions=partitions, choice=choice, recreate=False, by=by, reason=reason, name=name
-            ),
-            tell,
-        )
+        order = ResetOrder(topics=(topic,), partitions=partitions, choice=choice, by=by, reason=reason, name=name)
+        done += carry_out(opened, order, tell)
     return done
 
 

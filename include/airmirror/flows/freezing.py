@@ -156,16 +156,11 @@ def unfreeze(
     return found
 
 
-def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, unfreezes: bool = True) -> None:
-    """Raise StillReturning where ``topics`` (none: any) return by the reverse flow.
-
-    ``unfreezes``: of whoever unfreezes the flow; ReturnNotFinished where some have returned that it has no account of, as far as
-    the source can be reached.
-    """
+def check_nothing_returns(opened: Opened, topics: Collection[str] = ()) -> None:
+    """Raise what keeps the flow frozen: StillReturning where ``topics`` (none: any) return by the reverse flow; ReturnNotFinished
+    where some have returned that it has no account of, as far as the source can be reached."""
     flow = opened.flow
     check_none_returns(opened, topics)
-    if not unfreezes:
-        return
     try:
         with Routes(flow.source, f"airmirror|{flow.name}|unfreeze") as source:
             if reverse := caught_up_reverse(source, flow, opened.ledger):

@@ -73,10 +73,8 @@ def add_holds(
     if write:
         ensure_internal_topics(flow)
     catch_up_ledger(opened)
-    decisions = _decisions(opened, topic, sorted(partitions) or range(count), Action.HOLD, reason, by)
-    if write:
-        _append(opened, decisions)
-    return decisions
+    keys = [(topic, number) for number in sorted(partitions) or range(count)]
+    return _decide(opened, keys, Action.HOLD, reason=reason, by=by, write=write)
 
 
 def release_holds(
@@ -93,10 +91,8 @@ def release_holds(
     strangers = tuple(number for number in chosen if number not in of_topic)
     if strangers or not chosen:
         raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
-    decisions = _decisions(opened, topic, chosen, Action.RELEASE, reason, by)
-    if write:
-        _append(opened, decisions)
-    return decisions
+    keys = [(topic, number) for number in chosen]
+    return _decide(opened, keys, Action.RELEASE, reason=reason, by=by, write=write)
 
 
 def list_holds(opened: Opened) -> list[Hold]:
@@ -122,12 +118,7 @@ def record(
     """Write down an operator's decision about partitions; nothing else. Raises DecisionIncomplete."""
     check_decision(opened.flow.name, reason, by)
     catch_up_ledger(opened)
-    decisions: list[Decision] = []
-    for topic in sorted({topic for topic, _ in partitions}):
-        numbers = sorted(number for name, number in partitions if name == topic)
-        decisions += _decisions(opened, topic, numbers, action, reason, by)
-    _append(opened, decisions)
-    return decisions
+    return _decide(opened, sorted(partitions), action, reason=reason, by=by)
 
 
 def check_decision(flow: str, reason: str, by: str) -> None:
@@ -138,11 +129,12 @@ def check_decision(flow: str, reason: str, by: str) -> None:
         raise DecisionIncomplete(flow, f"a person's name (not {by!r})")
 
 
-def _decisions(
-    opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
+def _decide(
+    opened: Opened, partitions: Iterable[tuple[str, int]], action: Action, *, reason: str, by: str, write: bool = True
 ) -> list[Decision]:
+    """Write a decision about each partition; without ``write`` return what would be written."""
     positions, now = opened.ledger.state().positions, int(time.time() * 1000)
-    return [
+    decisions = [
         Decision(
             topic=topic,
             partition=number,
@@ -152,8 +144,11 @@ def _decisions(
             reason=reason.strip(),
             by=by.strip(),
         )
-        for number in partitions
+        for topic, number in partitions
     ]
+    if write:
+        _append(opened, decisions)
+    return decisions
 
 
 def _append(opened: Opened, decisions: Iterable[Decision]) -> None:

@@ -41,16 +41,14 @@ def prune(
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    is_frozen, count = ledger.owners().shut is not None, 0
-    if not is_frozen:
-        count = prune_mappings(flow, ledger, tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before, kept_topics(flow, ledger))
 
-    if not is_frozen:
-        count += delete_mappings(flow, ledger, old_keys, tell)
+    count = 0
+    if ledger.owners().shut is None:  # else it is frozen
+        count = prune_mappings(flow, ledger, tell) + delete_mappings(flow, ledger, old_keys, tell)
     if count:
         catch_up_ledger(opened)
     return Pruned(count, forget_pages(ledger.engine, flow.name, before))

@@ -32,7 +32,7 @@ def due(opened: Opened, task: str, seconds: float) -> bool:
 
 def tasks_due(opened: Opened) -> set[str]:
     """Return the tasks for groups that are due now."""
-    return {task for task in (CHECKPOINTS, GROUP_OFFSETS) if _is_due(opened, task)}
+    return {task for task, seconds in intervals(opened.flow).items() if due(opened, task, seconds)}
 
 
 def intervals(flow: Flow) -> dict[str, float]:
@@ -45,18 +45,13 @@ def intervals(flow: Flow) -> dict[str, float]:
     return found
 
 
-def _is_due(opened: Opened, task: str) -> bool:
-    wanted = intervals(opened.flow)
-    return task in wanted and due(opened, task, wanted[task])
-
-
 def emit_checkpoints_if_due(
     opened: Opened, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int | None:
     """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it, and whoever
     has it knows that it is time."""
     ledger = opened.ledger
-    if under is None and not _is_due(opened, CHECKPOINTS):
+    if under is None and CHECKPOINTS not in tasks_due(opened):
         return None
     now_ms = int(time.time() * 1000)
     opened = caught_up(opened, under)
@@ -70,7 +65,7 @@ def emit_checkpoints_if_due(
 def sync_group_offsets_if_due(opened: Opened, under: HeldLease | None = None) -> list[GroupOffset] | None:
     """Move idle groups on the target if it is time to; what became of each, None: not now. ``under``: as
     ``sync_group_offsets`` has it, and whoever has it knows that it is time."""
-    if under is None and not _is_due(opened, GROUP_OFFSETS):
+    if under is None and GROUP_OFFSETS not in tasks_due(opened):
         return None
     now_ms = int(time.time() * 1000)
     opened = caught_up(opened, under)
@@ -80,9 +75,8 @@ def sync_group_offsets_if_due(opened: Opened, under: HeldLease | None = None) ->
 
 
 OFFSET_SYNCS = "emit_offset_syncs"
-OF_GROUPS = (CHECKPOINTS, GROUP_OFFSETS)
 PRUNE, PRUNE_SECONDS = "prune_mappings", 3600
-POST_WINDOW_TASKS = (OFFSET_SYNCS, *OF_GROUPS)  # in the order in which they are done
+POST_WINDOW_TASKS = (OFFSET_SYNCS, CHECKPOINTS, GROUP_OFFSETS)  # in the order in which they are done
 
 
 @dataclass(frozen=True)

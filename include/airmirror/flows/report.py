@@ -14,7 +14,7 @@ from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.report_now import Now, contradictions, expectations, left, now, versions
-from airmirror.flows.report_rows import Span, StatedRange, progress, told, totals, windows
+from airmirror.flows.report_rows import Span, StatedRange, progress, told, windows
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.report.document import Document, now_ms, titled
 from airmirror.windows.index import InternalTopics
@@ -148,7 +148,7 @@ def _report(
 ) -> Document:
     flow, ledger = record.flow, record.ledger
     unproven = sum(not each.is_proven for each in found)
-    counted = totals(rows, "copied", "bytes", "lost")
+    counted = {name: sum(row[name] for row in rows) for name in ("copied", "bytes", "lost")}
     differ = sum(row["differ"] for row in ledger_rows)
     to_copy = [row["left"] for row in rows if row["left"] is not None]
     taken_over = sum(each.taken_over for each in found)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
-from airmirror.windows.coverage import account_error, is_declared, is_taken_over, uncovered
+from airmirror.windows.coverage import account_error, is_taken_over, uncovered
 from airmirror.wire.mappings import MappingRecord
 
 MOST_POINTS = 120  # of a curve
@@ -53,11 +53,6 @@ class StatedRange:
     def taken_over(self) -> int:
         """Records that another tool has copied before the flow began: they were not compared."""
         return sum(each.copied for each in self.chosen if is_taken_over(each))
-
-    @property
-    def declared(self) -> int:
-        """Source offsets that an operator has declared lost."""
-        return sum(each.lost for each in self.chosen if is_declared(each))
 
     def why(self) -> str:
         """Return why it is not proven, else empty."""
@@ -189,8 +184,3 @@ def progress(found: Iterable[StatedRange]) -> list[dict[str, Any]]:
         delays = [each.time_ms - each.max_timestamp for each in of_bucket if each.copied and each.max_timestamp >= 0]
         rows.append({"time_ms": of_bucket[-1].time_ms, "records": copied, "delay_ms": max(delays, default=None)})
     return rows
-
-
-def totals(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
-    rows = list(rows)
-    return {name: sum(row[name] for row in rows) for name in names}

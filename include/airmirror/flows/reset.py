@@ -62,6 +62,9 @@ class ResetOrder:
     reason: str = ""
     name: str = ""
 
+    def takes(self, partition: int) -> bool:
+        return not self.partitions or partition in self.partitions
+
 
 def consider(opened: Opened, order: ResetOrder) -> list[Reset]:
     """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
@@ -183,14 +186,9 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = silent) 
 
 
 def _decide(mirror: Mirror, topics: Mapping[str, str], order: ResetOrder) -> list[Reset]:
-    resets = []
-    for facts in _looked_at(mirror, topics, order.choice):
-        if order.partitions and facts.partition not in order.partitions:
-            continue
-        reset = decide(facts, order.choice)
-        if reset is not None:
-            resets.append(reset)
-    return resets
+    looked = (facts for facts in _looked_at(mirror, topics, order.choice) if order.takes(facts.partition))
+    decided = (decide(facts, order.choice) for facts in looked)
+    return [reset for reset in decided if reset is not None]
 
 
 def _looked_at(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Facts]:
@@ -250,9 +248,7 @@ def _losses(
     chosen = [
         record
         for record in mirror.index.unverified()
-        if record.topic in topics
-        and record.key not in but
-        and (not order.partitions or record.partition in order.partitions)
+        if record.topic in topics and record.key not in but and order.takes(record.partition)
     ]
     return losses(mirror, chosen, topics)
 

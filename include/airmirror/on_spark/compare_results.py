@@ -9,21 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from airmirror.errors import AirmirrorError
 from airmirror.evidence.found import MOST_NAMED, Difference, Findings, Kind
 from airmirror.evidence.mapped import Mapped
 from airmirror.evidence.open_records import Open
-from airmirror.on_spark.results import answer_of, fit, plain_error
+from airmirror.on_spark.results import answer_of, fit
 from airmirror.wire.records import Array
 
 LARGEST = 1 << 28  # bytes of one part's answer
 RANGE_COLUMNS = ("source", "target", "counts")
 
 
-def encode(answer: Findings | AirmirrorError) -> bytes:
-    """What was found of a part, or the error for which it could not be compared."""
-    if isinstance(answer, AirmirrorError):
-        return json.dumps({"error": plain_error(answer)}).encode()
+def encode(answer: Findings) -> bytes:
+    """The findings of a part."""
     found = {
         "counts": {str(kind): count for kind, count in answer.counts.items()},
         "differences": [
@@ -64,8 +61,8 @@ def _findings(
         keeps_offsets=fit(keeps_offsets, bool),
         missing=_open(missing),
         extra=_open(extra),
-        first_pair=None if first_pair is None else _pair(first_pair),
-        last_pair=_pair(last_pair),
+        first_pair=None if first_pair is None else _numbers(first_pair, 2),
+        last_pair=_numbers(last_pair, 2),
     )
     found.counts.update({Kind(kind): fit(count, int) for kind, count in counts.items()})
     return found
@@ -83,7 +80,7 @@ def _open_plain(records: Open) -> list[Any]:
 
 def _open(plain: Any) -> Open:
     marks, offsets, passed, most = plain
-    found = Open(fit(most, int), passed=[_range(each) for each in passed])
+    found = Open(fit(most, int), passed=[_numbers(each, 3) for each in passed])
     its, places = _array(marks, np.uint64), _array(offsets, np.int64)
     if len(its) != len(places):
         raise ValueError("marks without offsets")
@@ -109,17 +106,8 @@ def _array(text: Any, kind: type[np.generic]) -> Array:
     return np.frombuffer(b64decode(fit(text, str), validate=True), kind)
 
 
-def _range(plain: Any) -> tuple[int, int, int]:
-    first, last, count = _numbers(plain, 3)
-    return first, last, count
-
-
-def _pair(plain: Any) -> tuple[int, int]:
-    one, other = _numbers(plain, 2)
-    return one, other
-
-
-def _numbers(plain: Any, count: int) -> list[int]:
+def _numbers(plain: Any, count: int) -> Any:
+    """A tuple of this many whole numbers. Raises TypeError."""
     if len(plain) != count:
         raise TypeError(f"{len(plain)} numbers")
-    return [fit(each, int) for each in plain]
+    return tuple(fit(each, int) for each in plain)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,8 +19,7 @@ from airmirror.evidence.found import Findings
 from airmirror.evidence.parts import Execute, Part, View
 from airmirror.on_spark import sessions
 from airmirror.on_spark.compare_results import decode
-from airmirror.on_spark.execute import Work, not_begun, reason, run_tasks
-from airmirror.on_spark.library import checker, digest
+from airmirror.on_spark.execute import in_tasks, not_begun, reason, run_tasks
 from airmirror.on_spark.results import BadAnswer
 
 
@@ -67,7 +65,7 @@ def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts
     tag = f"airmirror compare {uuid.uuid4().hex}"
     try:
         spark.addTag(tag)
-        work = _in_tasks(pickle.dumps((ends.source, ends.target, view)))
+        work = in_tasks(pickle.dumps((ends.source, ends.target, view)), "run_parts")
         return [decode(answer) for answer in run_tasks(spark, parts, work)]
     except PySparkException as error:
         said = str(error) or type(error).__name__
@@ -81,16 +79,3 @@ def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts
         raise
     finally:
         spark.removeTag(tag)
-
-
-def _in_tasks(ends: bytes) -> Work:
-    """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
-    check = checker(digest())
-
-    def checked(batches: Iterable[Any]) -> Iterator[Any]:
-        check()
-        from airmirror.on_spark.compare_tasks import run_parts
-
-        return run_parts(batches, ends)
-
-    return checked

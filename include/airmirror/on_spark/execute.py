@@ -150,7 +150,8 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     except PySparkException as error:
         if is_late.is_set():
             raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
-        raise _failure(flow, window, str(error) or type(error).__name__) from error
+        said = str(error) or type(error).__name__
+        raise not_begun(flow, said) or SparkJobFailed(flow, window, reason(said)) from error
     except BadAnswer as error:
         raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
 
@@ -201,22 +202,21 @@ def most_seconds(slot: Slot) -> float:
     return ATTEMPTS * attempt + START_SECONDS
 
 
-def in_tasks(flow: bytes) -> Work:
-    """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
+def in_tasks(given: bytes, task: str = "run_slots") -> Work:
+    """The function of tasks, for ``mapInArrow``: ``task``, of the module of tasks, with what is ``given`` to each of them.
+
+    It is sent as code: it checks the library before anything of it runs.
+    """
     check = checker(digest())
 
     def checked(batches: Iterable[Any]) -> Iterator[Any]:
         check()
-        from airmirror.on_spark.tasks import run_slots
+        from airmirror.on_spark import tasks
 
-        return run_slots(batches, flow)
+        run: Work = getattr(tasks, task)
+        return run(batches, given)
 
     return checked
-
-
-def _failure(flow: str, window: str, said: str) -> AirmirrorError:
-    """The error that Spark's words come to."""
-    return not_begun(flow, said) or SparkJobFailed(flow, window, reason(said))
 
 
 def not_begun(flow: str, said: str) -> AirmirrorError | None:

@@ -19,11 +19,6 @@ from airmirror.windows.window import WindowOrder
 Patiently = Callable[[Callable[[], WindowResult | None]], WindowResult | None]
 
 
-def at_once(work: Callable[[], WindowResult | None]) -> WindowResult | None:
-    """Without waiting where another window of the flow is at work."""
-    return work()
-
-
 def run_ranges(
     prepared: Prepared,
     spark_url: str | None,
@@ -32,7 +27,7 @@ def run_ranges(
     *,
     before: bool,
     done: Callable[[WindowResult], None],
-    patiently: Patiently = at_once,
+    patiently: Patiently = lambda work: work(),  # without waiting for another window of the flow
 ) -> WindowResult:
     """Replicate, in order, what lies beyond progress up to the ends of ``ranges``; nothing of other partitions. Not judged.
 

@@ -34,10 +34,8 @@ class SlotError(AirmirrorError):
         return self.text
 
 
-def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
-    """A slot's results, or the error for which it could not begin."""
-    if isinstance(answer, AirmirrorError):
-        return json.dumps({"error": plain_error(answer)}).encode()
+def encode(answer: Sequence[SlotResult]) -> bytes:
+    """A slot's results."""
     rows = [
         [
             each.topic,
@@ -50,6 +48,11 @@ def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
         for each in answer
     ]
     return json.dumps({"results": rows}).encode()
+
+
+def encode_error(error: AirmirrorError) -> bytes:
+    """The error of a task that has nothing else to answer."""
+    return json.dumps({"error": plain_error(error)}).encode()
 
 
 def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
@@ -91,9 +94,8 @@ def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: An
 def plain_error(error: AirmirrorError) -> dict[str, Any]:
     """An error for JSON, of which ``error_of`` makes it again."""
     facts = {field.name: getattr(error, field.name) for field in fields(error)}
-    if any(
-        isinstance(fact, Mapping) for fact in facts.values()
-    ):  # such an error is no slot's result, but a part of one
+    # One that has a mapping is no slot's result, but a part of one.
+    if any(isinstance(fact, Mapping) for fact in facts.values()):
         facts = {}
     return {"name": _name(type(error)), "facts": facts, "text": str(error), "transient": error.transient}
 

@@ -1,4 +1,4 @@
-"""The tasks on Spark's executors: slots in, pickled in rows by the driver; results out, which the driver does not unpickle."""
+"""The tasks on Spark's executors: slots, or parts of a comparison, in, pickled in rows by the driver; results out, as JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
-from airmirror.on_spark.results import encode
+from airmirror.on_spark.results import encode, encode_error
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from airmirror.slot.contract import SlotResult
 
 TASKS = "SELECT CAST(id AS INT) AS task, element_at(?, CAST(id AS INT) + 1) AS spec FROM range(0, {count}, 1, {count})"
 ANSWER_SCHEMA = "task int, answer binary"
@@ -37,16 +35,43 @@ def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[p
 
     ``flow``: the slots' flow with its settings, pickled: the rows have it without them.
     """
-    return answered(batches, lambda spec: encode(_run(spec, flow)))
+
+    def ran(spec: bytes) -> bytes:
+        from airmirror.slot.attempts import run_slot
+
+        return encode(run_slot(replace(pickle.loads(spec), flow=pickle.loads(flow))))
+
+    return _answered(batches, ran)
 
 
-def answered(batches: Iterable[pyarrow.RecordBatch], answer: Callable[[bytes], bytes]) -> Iterator[pyarrow.RecordBatch]:
+def run_parts(batches: Iterable[pyarrow.RecordBatch], ends: bytes) -> Iterator[pyarrow.RecordBatch]:
+    """Compare each part of the rows and yield what was found; for ``mapInArrow``.
+
+    ``ends``: source, target and what of their records counts, pickled: the rows hold no settings.
+    """
+
+    def compared(spec: bytes) -> bytes:
+        from airmirror.clusters.protocol.routes import Routes
+        from airmirror.evidence.parts import CLIENT, compare_part
+        from airmirror.on_spark import compare_results
+
+        source, target, view = pickle.loads(ends)
+        part = pickle.loads(spec)
+        with Routes(source, CLIENT) as here, Routes(target, CLIENT) as there:
+            here.refresh([part.source[0].partition.topic])
+            there.refresh([part.target[0].partition.topic])
+            return compare_results.encode(compare_part(here, there, view, part))
+
+    return _answered(batches, compared)
+
+
+def _answered(batches: Iterable[pyarrow.RecordBatch], work: Callable[[bytes], bytes]) -> Iterator[pyarrow.RecordBatch]:
     """Answer each task of the rows (TASKS), one row each (ANSWER_SCHEMA)."""
     import pyarrow
 
     for batch in batches:
         for number, spec in zip(batch.column("task").to_pylist(), batch.column("spec").to_pylist(), strict=True):
-            found = answer(spec)
+            found = _answer(work, spec)
             yield pyarrow.RecordBatch.from_arrays(
                 [
                     _array_of_one(pyarrow.int32(), struct.pack("=i", number)),
@@ -56,17 +81,18 @@ def answered(batches: Iterable[pyarrow.RecordBatch], answer: Callable[[bytes], b
             )
 
 
+def _answer(work: Callable[[bytes], bytes], spec: bytes) -> bytes:
+    """The answer of a task, or the error for which it has none."""
+    try:
+        return work(spec)
+    except AirmirrorError as error:
+        return encode_error(error)
+    except ModuleNotFoundError as error:  # some are imported only where they are needed
+        return encode_error(MissingPackage(error.name or str(error)))
+
+
 def _array_of_one(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
     """An array of one value. pyarrow.array would load pandas, which takes 45 MB of a slot's memory and 0.3 s."""
     import pyarrow
 
     return pyarrow.Array.from_buffers(kind, 1, [None, *map(pyarrow.py_buffer, buffers)])
-
-
-def _run(spec: bytes, flow: bytes) -> list[SlotResult] | AirmirrorError:
-    try:
-        from airmirror.slot.attempts import run_slot
-
-        return run_slot(replace(pickle.loads(spec), flow=pickle.loads(flow)))
-    except ModuleNotFoundError as error:  # some are imported only where they are needed
-        return MissingPackage(error.name or str(error))

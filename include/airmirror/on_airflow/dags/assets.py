@@ -26,19 +26,15 @@ def alias_of(flow: Flow) -> AssetAlias:
     return AssetAlias(f"airmirror.{flow.source.alias}.{flow.target.alias}")
 
 
-def add_to_alias(context: Context, alias: Any, received: Received) -> None:
-    """One event: the topic's asset, with its records and target offsets by partition, ends exclusive."""
-    uri = f"kafka://{received.target}/{received.remote_topic}"
-    offsets = {str(partition): list(places) for partition, places in received.offsets.items()}
-    extra: dict[str, Any] = {"source_topic": received.topic, "records": received.records, "offsets": offsets}
-    context["outlet_events"][alias].add(Asset(uri=uri, name=uri, group="airmirror"), extra=extra)
-
-
 def add_events(context: Context, task: BaseOperator, received: Sequence[Received]) -> None:
-    """The events of a task, in each alias among its outlets."""
-    for alias in task.outlets:
-        for topic in received:
-            add_to_alias(context, alias, topic)
+    """The events of a task, in each alias among its outlets: a topic's asset, with its records and its target offsets by
+    partition, ends exclusive."""
+    for topic in received:
+        uri = f"kafka://{topic.target}/{topic.remote_topic}"
+        offsets = {str(partition): list(places) for partition, places in topic.offsets.items()}
+        extra: dict[str, Any] = {"source_topic": topic.topic, "records": topic.records, "offsets": offsets}
+        for alias in task.outlets:
+            context["outlet_events"][alias].add(Asset(uri=uri, name=uri, group="airmirror"), extra=extra)
 
 
 def lineage_of(received: Sequence[Received]) -> OperatorLineage[Any, Any]:

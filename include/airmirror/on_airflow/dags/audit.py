@@ -14,7 +14,7 @@ from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
-from airmirror.on_airflow.dags.forms import form, interval_fields, interval_ms
+from airmirror.on_airflow.dags.forms import choice_field, form, interval_fields, interval_ms
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow, window_id
 from airmirror.on_airflow.dags.schedules import timetable
@@ -133,7 +133,6 @@ def audit_dag(flow: Flow) -> DAG:
         doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
         params=_form(flow),
-        is_paused_upon_creation=None if value else False,
         **callbacks(flow, "audit", lambda context: context["params"][WHAT] == INTERVAL),
     ) as dag:
         _tasks(flow)
@@ -166,12 +165,11 @@ def _form(flow: Flow) -> dict[str, Param]:
         what = "*offsets* and *replay*; name one topic and one partition."
         return Param(None, type=["null", "integer"], minimum=0, title=title, description_md=what)
 
-    what = Param(
+    what = choice_field(
         INTERVAL,
-        type="string",
-        enum=[*CHOICES],
-        title="What",
-        description_md="*interval*: replicate and compare it. *offsets*: compare them. *replay*: replicate and compare them. "
+        CHOICES,
+        "What",
+        "*interval*: replicate and compare it. *offsets*: compare them. *replay*: replicate and compare them. "
         "*report*: write the flow's report.",
     )
     times = interval_fields(

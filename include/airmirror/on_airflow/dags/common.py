@@ -25,13 +25,15 @@ RETRY_DELAY = timedelta(seconds=15)  # the lease of a window that died ends afte
 
 
 def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any) -> DAG:
-    """A DAG without catch-up, whose tasks are tried again. ``more``: arguments of ``DAG``."""
+    """A DAG without catch-up, whose tasks are tried again; on from the start where it runs only when it is triggered. ``more``:
+    arguments of ``DAG``."""
     return DAG(
         dag_id,
         schedule=schedule,
         start_date=START,
         catchup=False,
         max_active_runs=max_active_runs,
+        is_paused_upon_creation=False if schedule is None else None,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         **more,
     )
@@ -61,17 +63,10 @@ def question_of(dag_id: str, held: list[list[Any]]) -> str:
     return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"
 
 
-DATA_DOCS, REPORT = "data_docs", "audit_report"
-
-
 class DataDocsLink(BaseOperatorLink):
     """To the Data Docs of a task's judgement, passed or not. Airflow asks for the address when the task has ended."""
 
-    name, key = "Data Docs", DATA_DOCS
-
-    @property
-    def xcom_key(self) -> str:
-        return self.key
+    name, xcom_key = "Data Docs", "data_docs"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         return link_to(getattr(operator, "page", ""))
@@ -80,7 +75,7 @@ class DataDocsLink(BaseOperatorLink):
 class ReportLink(DataDocsLink):
     """To an audit's report, passed or not."""
 
-    name, key = "Report", REPORT
+    name, xcom_key = "Report", "audit_report"
 
 
 class Reports:

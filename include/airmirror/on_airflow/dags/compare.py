@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator, Param
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.common import Reports, new_dag
-from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, topics_field
+from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, texts_field
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
@@ -63,7 +63,6 @@ def compare_dag(comparison: Comparison) -> DAG:
         doc_md=DOC.format(source=source, target=target, name=comparison.name),
         tags=["compare", f"source:{source}", f"target:{target}"],
         params=_form(),
-        is_paused_upon_creation=None if value else False,
     ) as dag:
         limit = timedelta(days=1)
         CompareClusters(
@@ -74,7 +73,7 @@ def compare_dag(comparison: Comparison) -> DAG:
 
 def _form() -> dict[str, Param]:
     return {
-        "topics": topics_field("Only these topics of the source, names or patterns. Empty: as configured."),
+        "topics": texts_field("Topics", "Only these topics of the source, names or patterns. Empty: as configured."),
         **interval_fields("Of the records' timestamps. Empty: without this limit."),
         "sample": Param(
             None,

@@ -75,7 +75,6 @@ def decide_dag(flow: Flow) -> DAG:
         id_of("decide", flow),
         None,
         max_active_runs=AT_ONCE,
-        is_paused_upon_creation=False,
         description=f"Leave it on: asks an operator what becomes of partitions of {flow.name} that the gate holds.",
         doc_md=DOC.format(
             flow=flow.name, source=source, target=target, most=MOST_ASKED, options=options_table(source, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def form(flow: Flow) -> dict[str, Param]:
     """Return the fields of a flow's DAGs."""
     return {
-        "topics": topics_field("Only these topics of the source. Empty: all that the flow mirrors."),
+        "topics": texts_field("Topics", "Only these topics of the source. Empty: all that the flow mirrors."),
         "partitions": Param(
             None,
             type=["null", "array"],
@@ -31,18 +32,23 @@ def form(flow: Flow) -> dict[str, Param]:
             title="Verify mode",
             description_md=f"The proof of the window. Empty: as configured (`{flow.window.verify}`).",
         ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description_md="Tell in the log of `sync_topics` what would be done; write nothing.",
-        ),
+        "dry_run": dry_run_field("Tell in the log of `sync_topics` what would be done; write nothing."),
     }
 
 
-def topics_field(description: str) -> Param:
-    """A field for topics, or nothing."""
-    return Param(None, type=["null", "array"], items={"type": "string"}, title="Topics", description_md=description)
+def texts_field(title: str, description: str) -> Param:
+    """A field for several texts, or nothing."""
+    return Param(None, type=["null", "array"], items={"type": "string"}, title=title, description_md=description)
+
+
+def choice_field(default: str, choices: Iterable[str], title: str, description: str) -> Param:
+    """A field for one of the choices."""
+    return Param(default, type="string", enum=[*choices], title=title, description_md=description)
+
+
+def dry_run_field(description: str) -> Param:
+    """A field for a run that writes nothing."""
+    return Param(False, type="boolean", title="Dry run", description_md=description)
 
 
 def interval_fields(description: str) -> dict[str, Param]:

@@ -11,7 +11,8 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.runbooks import PLAN, AnyRunbook, TakeStep, fields_of, order_of, tasks_of, told
+from airmirror.on_airflow.dags.forms import choice_field, dry_run_field, texts_field
+from airmirror.on_airflow.dags.runbooks import PLAN, VERBS, AnyRunbook, TakeStep, fields_of, order_of, tasks_of, told
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
@@ -100,7 +101,6 @@ def operate_dag(flow: Flow, *, has_reverse: bool) -> DAG:
         id_of("operate", flow),
         None,
         max_active_runs=AT_ONCE,
-        is_paused_upon_creation=False,
         description=f"Leave it on: {', '.join(books)} of {flow.name}, each step approved by people."[:110],
         doc_md=DOC.format(flow=flow.name),
         tags=tags(flow),
@@ -131,26 +131,14 @@ def _form(flow: Flow, books: Mapping[str, AnyRunbook]) -> dict[str, Param]:
         fields[key].schema["section"] = " and ".join(names).capitalize()
     return {
         "runbook": Param(type="string", enum=[*books], title="Runbook"),
-        "verb": Param(
+        "verb": choice_field(
             "run",
-            type="string",
-            enum=["plan", "run", "undo"],
-            title="Verb",
-            description_md="*plan*: show what it would mean. *run*: carry it out. *undo*: take the last one back.",
+            VERBS,
+            "Verb",
+            "*plan*: show what it would mean. *run*: carry it out. *undo*: take the last one back.",
         ),
         "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description_md="Show what would be done, without a question; nothing is written.",
-        ),
-        "steps": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
-            title="Steps",
-            description_md="*run*: only these. Empty: those that it usually takes.",
-        ),
+        "dry_run": dry_run_field("Show what would be done, without a question; nothing is written."),
+        "steps": texts_field("Steps", "*run*: only these. Empty: those that it usually takes."),
         **fields,
     }

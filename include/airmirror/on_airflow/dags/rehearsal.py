@@ -11,6 +11,7 @@ from airflow.sdk import DAG, Param
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
+from airmirror.on_airflow.dags.forms import choice_field
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.runbooks import AnyRunbook
@@ -91,7 +92,6 @@ def rehearsal_dag(flow: Flow) -> DAG:
         doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
         params=_form([FAILOVER.name, *moves]) if moves else None,
-        is_paused_upon_creation=None if schedules else False,
     ) as dag:
         tasks = [Rehearse(runbook=FAILOVER, order=FailoverOrder(), **_arguments(flow, FAILOVER.name))]
         tasks += [
@@ -117,12 +117,5 @@ def _arguments(flow: Flow, task: str) -> dict[str, Any]:
 
 
 def _form(tasks: list[str]) -> dict[str, Param]:
-    return {
-        WHAT: Param(
-            EVERYTHING,
-            type="string",
-            enum=[EVERYTHING, *tasks],
-            title="What",
-            description_md="*everything*; of a scheduled run, what its time has come for.",
-        )
-    }
+    said = "*everything*; of a scheduled run, what its time has come for."
+    return {WHAT: choice_field(EVERYTHING, [EVERYTHING, *tasks], "What", said)}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
@@ -128,19 +127,16 @@ def _asked(chosen: Comparison, narrowed: ComparisonChoice) -> ComparisonRequest:
     )
 
 
-@contextmanager
-def _executing(chosen: Comparison, asked: ComparisonRequest) -> Iterator[Execute | None]:
+def _executing(chosen: Comparison, asked: ComparisonRequest) -> AbstractContextManager[Execute | None]:
     """The function that compares parts on Spark Connect; None where the task itself compares. Raises BadSparkConnection."""
     if chosen.spark_conn_id is None:
-        yield None
-        return
+        return nullcontext()
     if kind_of(chosen.spark_conn_id) != CONNECT:
         raise BadSparkConnection(chosen.spark_conn_id, "comparisons run on Spark Connect only")
     from airmirror.on_spark.comparing import on_spark
 
     url = SparkConnectHook(chosen.spark_conn_id).get_connection_url()
-    with on_spark(chosen.source, chosen.target, asked.view, url) as execute:
-        yield execute
+    return on_spark(chosen.source, chosen.target, asked.view, url)
 
 
 def _kept(deployment: Deployment, made: Document, place: PagePlace, run: str, key: Signer | None) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,13 +38,9 @@ class Asked:
     runbook: Runbook[Any, Any]
     order: Order
 
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def opened(self) -> AbstractContextManager[Any]:
         """The place where it is carried out."""
-        with self.runbook.opens(
-            lambda name: opened_flow(self.deployment, name or self.flow, Selection()), self.order
-        ) as site:
-            yield site
+        return self.runbook.opens(lambda name: opened_flow(self.deployment, name or self.flow, Selection()), self.order)
 
     def title(self, asks: str) -> str:
         """What is asked, with the ways that were chosen, or the part of the flow that it is for."""

@@ -94,10 +94,7 @@ def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
         span = verdict.error.span if isinstance(verdict.error, GateFailed) else ""
         before, _, after = str(verdict).partition(span) if span else (str(verdict), "", "")
         spans.setdefault(f"{before}\0{after}", []).append(span)
-    lines = []
-    for said, of in spans.items():
-        lines.append(said.replace("\0", named(of, MOST_NAMED, "; "), 1))
-    return tuple(lines)
+    return tuple(said.replace("\0", named(of, MOST_NAMED, "; "), 1) for said, of in spans.items())
 
 
 class NotMirrored(AirmirrorError, bad_input=True):

@@ -24,7 +24,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
-from airmirror.flows.freezing import check_nothing_returns, overtaking, owners_now
+from airmirror.flows.freezing import check_none_returns, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
@@ -128,7 +128,7 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
     if open_ if order.topics else not owners.whole:
         check_known(opened, open_)
         raise FlowNotFrozen(opened.flow.name, open_)
-    check_nothing_returns(opened, order.topics, unfreezes=False)
+    check_none_returns(opened, order.topics)
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
