@@ -25,12 +25,19 @@ _PATTERNS = {
     "groupsExcludePattern": "groups.exclude",
     "groupsBlacklistPattern": "groups.exclude",
 }
-_OF_PODS = {
-    *("version", "replicas", "image", "resources", "livenessProbe", "readinessProbe", "jvmOptions", "jmxOptions"),
-    *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
-}
-_OF_CONNECT = {"groupId", "configStorageTopic", "statusStorageTopic"}
-_OF_RUNNING = {"autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"}
+_OF_CLUSTER = {"alias", "bootstrapServers", "config", "tls", "authentication", "offsetStorageTopic"}
+# Fields that have no effect here, each with the reason.
+_OF_PODS = dict.fromkeys(
+    (
+        *("version", "replicas", "image", "resources", "livenessProbe", "readinessProbe", "jvmOptions", "jmxOptions"),
+        *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
+    ),
+    "of MirrorMaker 2's pods",
+) | {"rack": "of pods; to read from the nearest replica, set <source>.consumer.client.rack"}
+_OF_CONNECT = dict.fromkeys(("groupId", "configStorageTopic", "statusStorageTopic"), "there is no Connect cluster")
+_OF_RUNNING = dict.fromkeys(
+    ("autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"), "Airflow's scheduler and retries do it"
+)
 _OFFSETS = "offset.storage.topic"
 _DEFAULT_OFFSETS = "mirrormaker2-cluster-offsets"  # of v1beta2; in v1 it must be named
 _SCRAM = {"scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
@@ -42,11 +49,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
     spec = resource.at("spec")
     clusters = {node.at("alias").text: node for node in spec.at("clusters").items}
     target = spec.fields.get("target") or clusters.get(spec.at("connectCluster").text)
-    known = _OF_PODS | {"target", "mirrors", "clusters", "connectCluster", "rack"}
-    _tell(found, spec, "spec", known, without=_OF_PODS, reason="of MirrorMaker 2's pods")
-    if "rack" in spec.fields:
-        message = "no effect: of pods; to read from the nearest replica, set <source>.consumer.client.rack"
-        found.notes.append(Problem(spec.at("rack").line, "spec.rack", message))
+    _tell(found, spec, "spec", {"target", "mirrors", "clusters", "connectCluster"}, _OF_PODS)
     for number, mirror in enumerate(spec.at("mirrors").items):
         path = f"spec.mirrors[{number}]"
         _tell(found, mirror, path, {"source", "sourceCluster", "targetCluster", *_CONNECTORS, *_PATTERNS})
@@ -58,22 +61,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
             found.problems.append(Problem(mirror.line, path, problem))
             continue
         for side, cluster in (("source", source), ("target", to)):
-            _tell(
-                found=found,
-                node=cluster,
-                path=f"{path}.{side}",
-                known={
-                    "alias",
-                    "bootstrapServers",
-                    "config",
-                    "tls",
-                    "authentication",
-                    "offsetStorageTopic",
-                    *_OF_CONNECT,
-                },
-                without=_OF_CONNECT,
-                reason="there is no Connect cluster",
-            )
+            _tell(found, cluster, f"{path}.{side}", _OF_CLUSTER, _OF_CONNECT)
         both = dict(_cluster(to, "target.cluster.", found)) | dict(_cluster(source, "source.cluster.", found))
         names = f"{source.at('alias').text}->{to.at('alias').text}"
         for name, kind in _CONNECTORS.items():
@@ -97,14 +85,7 @@ def connector_of(resource: Node, found: FoundSettings) -> Connector:
 
 
 def _connector(node: Node, name: str, kind: str, config: dict[str, Value], found: FoundSettings) -> Connector:
-    _tell(
-        found=found,
-        node=node,
-        path=name,
-        known={"config", "tasksMax", "class", *_OF_RUNNING},
-        without=_OF_RUNNING,
-        reason="Airflow's scheduler and retries do it",
-    )
+    _tell(found, node, name, {"config", "tasksMax", "class"}, _OF_RUNNING)
     config = config | {key: Value(each.text, each.line) for key, each in node.at("config").fields.items()}
     if "tasksMax" in node.fields and kind == SOURCE:
         config["tasks.max"] = Value(node.at("tasksMax").text, node.at("tasksMax").line)
@@ -190,12 +171,10 @@ def reference(secret: str, key: str) -> str:
     return f"${{{SECRETS}:{secret}:{key}}}"
 
 
-def _tell(
-    found: FoundSettings, node: Node, path: str, known: set[str], *, without: set[str] | None = None, reason: str = ""
-) -> None:
-    """Note the fields that have no effect here; a field that Strimzi does not know is a problem."""
+def _tell(found: FoundSettings, node: Node, path: str, known: set[str], without: dict[str, str] | None = None) -> None:
+    """Note the fields that have no effect here, with their reasons; a field that Strimzi does not know is a problem."""
     for name, each in node.fields.items():
-        if name in (without or ()):
-            found.notes.append(Problem(each.line, f"{path}.{name}", f"no effect: {reason}"))
+        if without and name in without:
+            found.notes.append(Problem(each.line, f"{path}.{name}", f"no effect: {without[name]}"))
         elif name not in known:
             found.problems.append(Problem(each.line, f"{path}.{name}", "no field that Strimzi knows"))
