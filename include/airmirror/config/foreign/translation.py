@@ -16,7 +16,6 @@ from airmirror.config.foreign.connectors import (
     SOURCE,
     Connector,
     FoundSettings,
-    Value,
     flows_of,
 )
 from airmirror.config.foreign.tree import Node, parse
@@ -90,8 +89,7 @@ def _connectors(document: Node, said: FoundSettings) -> Iterator[Connector]:
 
 
 def _connector(config: Node, name: str) -> Connector:
-    values = {key: Value(each.text, each.line) for key, each in config.fields.items()}
-    return Connector(name, config.at("connector.class").text.removeprefix(PACKAGE), values, config.line)
+    return Connector(name, config.at("connector.class").text.removeprefix(PACKAGE), config.fields, config.line)
 
 
 def _mirrors(connector: Connector, said: FoundSettings) -> Iterator[Connector]:
