@@ -16,7 +16,7 @@ from airmirror.config.keys import CONNECTION, KEYS, KeyScope
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
-SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
+KINDS = SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
 _OTHERS_READ = {
     CHECKPOINT: re.compile(r"(groups|emit\.checkpoints|checkpoints|sync\.group|refresh\.groups|group\.filter)[.]?.*"),
     HEARTBEAT: re.compile(r"(emit\.heartbeats|heartbeats)\..*"),

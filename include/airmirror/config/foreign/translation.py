@@ -9,15 +9,7 @@ from dataclasses import dataclass
 
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.foreign import secrets, strimzi
-from airmirror.config.foreign.connectors import (
-    CHECKPOINT,
-    HEARTBEAT,
-    PACKAGE,
-    SOURCE,
-    Connector,
-    FoundSettings,
-    flows_of,
-)
+from airmirror.config.foreign.connectors import KINDS, PACKAGE, Connector, FoundSettings, flows_of
 from airmirror.config.foreign.tree import Node, parse
 from airmirror.config.model import Setting
 
@@ -25,7 +17,6 @@ SECRETS_FROM = "AIRMIRROR_SECRETS_FROM"
 """The environment's name for the place of Kubernetes' secrets."""
 
 _FOREIGN = re.compile(r"^kind:[ \t]*['\"]?Kafka(MirrorMaker2|Connector)\b", re.MULTILINE)
-_KINDS = (SOURCE, CHECKPOINT, HEARTBEAT)
 
 
 @dataclass(frozen=True)
@@ -93,7 +84,7 @@ def _connector(config: Node, name: str) -> Connector:
 
 
 def _mirrors(connector: Connector, said: FoundSettings) -> Iterator[Connector]:
-    if connector.kind in _KINDS:
+    if connector.kind in KINDS:
         yield connector
     else:
         message = f"left out: {connector.kind or 'it'} is no connector of MirrorMaker 2"
