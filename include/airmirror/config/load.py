@@ -43,12 +43,8 @@ class Survey:
 
 def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
     """A file looked through to its end, whatever is wrong with single settings. Raises ConfigurationError if it can't be read."""
-    return survey_of(properties.read(Path(path)), str(path), overrides)
-
-
-def survey_of(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Survey:
-    """The same of a text; ``name`` is its path."""
-    given = _given(text, name, overrides)
+    name = str(path)
+    given = _given(properties.read(Path(path)), name, overrides)
     found = _build(given, name)
     if found.problems:
         wrong = {problem.key for problem in found.problems}
