@@ -76,7 +76,8 @@ def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> Transla
 
 def _build(given: Translation, name: str) -> Survey:
     settings = {setting.key: setting for setting in given.settings}
-    # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours.
+    # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours, and a
+    # password from elsewhere may look like a reference.
     resolved, problems = providers.transform([setting for setting in settings.values() if setting.line is not None])
     resolved += [setting for setting in settings.values() if setting.line is None]
     aliases, alias_problems = _aliases(settings.get("clusters"))
