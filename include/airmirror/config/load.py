@@ -122,9 +122,8 @@ def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:
     return tuple(dict.fromkeys(aliases)), problems
 
 
-def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
+def _judge(placed: Sequence[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
     """Errors and notes: keys that nothing reads, values of the wrong kind."""
-    placed = list(placed)
     errors: list[Problem] = []
     notes: list[Problem] = []
     for entry in placed:
