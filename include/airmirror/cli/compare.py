@@ -29,7 +29,6 @@ Rename = Annotated[
     str, typer.Option(help="The target's topic for a source's: 'east.{topic}'; {topic#east.}: without that beginning.")
 ]
 SettingsFile = Annotated[Path | None, typer.Option(help="A file of this side's Kafka client settings (TLS, SASL).")]
-Time = Annotated[str, typer.Option(help="Only records of this time on (or before it): ISO 8601, UTC by default.")]
 
 
 @partial(failures_reported, status=BAD_INPUT)  # 1 says that something differs
