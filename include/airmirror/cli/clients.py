@@ -75,9 +75,7 @@ def _unused(configuration: Configuration, flow: Flow) -> list[str]:
 def explain_clients() -> list[KeyRow]:
     """Every setting of Kafka's clients, by name; ``scope`` says of which kinds of client."""
     return [
-        KeyRow(
-            name=name, type="", default="", scope=_clients(name), here=_here(name), doc="A setting of Kafka's clients."
-        )
+        KeyRow(name=name, scope=_clients(name), here=_here(name), doc="A setting of Kafka's clients.")
         for name in sorted(CLIENT)
     ]
 

@@ -16,7 +16,7 @@ from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
 from airmirror.config import Cluster
 from airmirror.config.errors import ConfigurationError, Problem
-from airmirror.config.properties import read, settings
+from airmirror.config.properties import overrides
 from airmirror.config.values import check_client
 
 SERVERS = "bootstrap.servers"
@@ -29,7 +29,6 @@ Rename = Annotated[
     str, typer.Option(help="The target's topic for a source's: 'east.{topic}'; {topic#east.}: without that beginning.")
 ]
 SettingsFile = Annotated[Path | None, typer.Option(help="A file of this side's Kafka client settings (TLS, SASL).")]
-Time = Annotated[str, typer.Option(help="Only records of this time on (or before it): ISO 8601, UTC by default.")]
 
 
 @partial(failures_reported, status=BAD_INPUT)  # 1 says that something differs
@@ -157,9 +156,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _cluster(side: str, servers: str, file: Path | None) -> Cluster:
     """One side by its address and its file of client settings. Raises ConfigurationError."""
-    given = {each.key: each.value for each in settings(read(file), str(file))} if file else {}
-    addresses = _names(servers or given.pop(SERVERS, ""))
-    given.pop(SERVERS, None)
+    given = overrides(file)
+    in_file = given.pop(SERVERS, "")
+    addresses = _names(servers or in_file)
     if not addresses:
         raise _bad(f"where is the {side}? Give --{side} HOST:PORT, or --{side}-config FILE with {SERVERS}")
     try:

@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 
 from airmirror.cli import show
-from airmirror.cli.clients import clients
+from airmirror.cli.clients import clients, explain_clients
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -45,8 +45,6 @@ from airmirror.config import (
 from airmirror.config.explain import problem_of
 from airmirror.config.tuning import advised
 from airmirror.errors import AirmirrorError
-
-_NOTIFIER, _SPARK = "on.failure.notifier", "spark.conn.id"
 
 
 @failures_reported
@@ -110,20 +108,16 @@ def config(
 
 
 def _explain(key: str, as_json: bool) -> None:
-    from airmirror.cli.clients import explain_clients
-
-    rows, clients = explain(), explain_clients()
+    rows, of_clients = explain(), explain_clients()
     if key:
-        bare = _bare(key, [row.name for row in (*rows, *clients)])
-        rows, clients = ([row for row in each if row.name.startswith(bare)] for each in (rows, clients))
-        exact = [row for row in (*rows, *clients) if row.name == bare]
-        rows, clients = (exact, []) if exact else (rows, clients)
+        every = [*rows, *of_clients]
+        bare = _bare(key, [row.name for row in every])
+        exact = [row for row in every if row.name == bare]
+        rows, of_clients = exact or [row for row in every if row.name.startswith(bare)], []
     if as_json:
-        print_json(console, [asdict(row) for row in (*rows, *clients)])
-    elif key:
-        print_all(console, *show.keys([*rows, *clients], []))
+        print_json(console, [asdict(row) for row in (*rows, *of_clients)])
     else:
-        print_all(console, *show.keys(rows, clients))
+        print_all(console, *show.keys(rows, of_clients))
 
 
 def _bare(key: str, known: list[str]) -> str:
@@ -150,7 +144,7 @@ def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], li
         try:
             kind = kind_of(conn_id)
         except AirmirrorError as error:
-            problems.append(problem_of(configuration, flow.name, _SPARK, error))
+            problems.append(problem_of(configuration, flow.name, "spark.conn.id", error))
         else:
             kinds[conn_id] = "Spark Connect" if kind == CONNECT else f"spark-submit, type {kind}"
     return kinds, problems
@@ -165,7 +159,7 @@ def _notifiers(configuration: Configuration) -> Iterator[Problem]:
             try:
                 callbacks(flow, "replicate")
             except AirmirrorError as error:
-                yield problem_of(configuration, flow.name, _NOTIFIER, error)
+                yield problem_of(configuration, flow.name, "on.failure.notifier", error)
 
 
 def _expectations(given: Path | None) -> Iterator[Problem]:

@@ -40,11 +40,6 @@ def told(error: AirmirrorError) -> dict[str, str | bool]:
     return {"name": type(error).__name__, "transient": error.transient, "message": str(error)}
 
 
-def as_json(error: AirmirrorError) -> str:
-    """The same as JSON."""
-    return json.dumps({"error": told(error)}, indent=2, ensure_ascii=False)
-
-
 @contextmanager
 def _extras_named() -> Iterator[None]:
     """Raises NotInstalled for a module of an extra that is missing."""
@@ -68,7 +63,7 @@ def failures_reported(
                 command(*args, **kwargs)
         except AirmirrorError as error:
             if kwargs.get("as_json"):
-                typer.echo(as_json(error))
+                typer.echo(json.dumps({"error": told(error)}, indent=2, ensure_ascii=False))
             label = "error (try again):" if error.transient else "error:"
             Console(stderr=True).print(line(label, error), soft_wrap=True)
             raise typer.Exit(status_of(error, status)) from error

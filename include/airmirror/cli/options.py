@@ -25,7 +25,7 @@ from airmirror.flows.prepare import Opened, open_flow
 from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.topics.sound import ValidConfiguration, sound
 
-DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
+DEFAULT_CONFIG = running.configuration() if running.configuration().exists() else Path("include/mirror.properties")
 DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
 DEFAULT_SPARK = "sc://127.0.0.1:15002"
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets

@@ -68,9 +68,7 @@ def _add(
         for name, (kind, default) in shared.items()
     ]
     first = Parameter("given", Parameter.POSITIONAL_OR_KEYWORD, annotation=FlowOptions)
-    required = [each for each in (*own, *others) if each.default is NEEDED]
-    rest = [each for each in (*own, *others) if each.default is not NEEDED]
-    vars(command)["__signature__"] = Signature([first, *required, *rest])
+    vars(command)["__signature__"] = Signature([first, *own, *others])
     group.command(verb, help=help)(flow_command(command))
 
 

@@ -23,10 +23,5 @@ def spark_file() -> Path:
     return HOME / "spark-url"
 
 
-def configuration_or(default: Path) -> Path:
-    """Return the running stack's configuration, else ``default``: for commands that name none."""
-    return configuration() if configuration().exists() else default
-
-
 def is_stack(config: Path) -> bool:
     return config.resolve() == configuration()

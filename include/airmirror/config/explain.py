@@ -13,13 +13,13 @@ from airmirror.config.resolve import Placed, client_settings, effective
 from airmirror.config.values import masked
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KeyRow:
     """One key, or keys of one form: what it is, where it is read, and what it does here."""
 
     name: str
-    type: str
-    default: str
+    type: str = ""
+    default: str = ""
     scope: str
     here: str
     doc: str
@@ -45,18 +45,13 @@ def explain() -> list[KeyRow]:
     families = [
         KeyRow(
             name=f"{prefix}…",
-            type="",
-            default="",
             scope=KeyScope.FLOW,
             here=f"{Use.WITHOUT_EFFECT}: {reason}" if reason else Use.USED,
             doc=doc,
         )
         for prefix, (doc, reason) in sorted(FAMILIES.items())
     ]
-    prefixes = [
-        KeyRow(name=name, type="", default="", scope=scope, here=Use.USED, doc=doc)
-        for name, (scope, doc) in PREFIXES.items()
-    ]
+    prefixes = [KeyRow(name=name, scope=scope, here=Use.USED, doc=doc) for name, (scope, doc) in PREFIXES.items()]
     return keys + named + families + prefixes
 
 

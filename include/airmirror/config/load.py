@@ -43,12 +43,8 @@ class Survey:
 
 def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
     """A file looked through to its end, whatever is wrong with single settings. Raises ConfigurationError if it can't be read."""
-    return survey_of(properties.read(Path(path)), str(path), overrides)
-
-
-def survey_of(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Survey:
-    """The same of a text; ``name`` is its path."""
-    given = _given(text, name, overrides)
+    name = str(path)
+    given = _given(properties.read(Path(path)), name, overrides)
     found = _build(given, name)
     if found.problems:
         wrong = {problem.key for problem in found.problems}
@@ -80,7 +76,8 @@ def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> Transla
 
 def _build(given: Translation, name: str) -> Survey:
     settings = {setting.key: setting for setting in given.settings}
-    # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours.
+    # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours, and a
+    # password from elsewhere may look like a reference.
     resolved, problems = providers.transform([setting for setting in settings.values() if setting.line is not None])
     resolved += [setting for setting in settings.values() if setting.line is None]
     aliases, alias_problems = _aliases(settings.get("clusters"))
@@ -125,9 +122,8 @@ def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:
     return tuple(dict.fromkeys(aliases)), problems
 
 
-def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
+def _judge(placed: Sequence[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
     """Errors and notes: keys that nothing reads, values of the wrong kind."""
-    placed = list(placed)
     errors: list[Problem] = []
     notes: list[Problem] = []
     for entry in placed:

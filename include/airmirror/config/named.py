@@ -3,7 +3,7 @@ move groups (``<source>-><target>.move.<name>.…``)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from airmirror.config.errors import Problem
 from airmirror.config.keys import COMPARE_KEYS
@@ -67,9 +67,8 @@ def _comparison(name: str, values: Mapping[str, str], clusters: Mapping[str, Clu
     )
 
 
-def move_problems(placed: Iterable[Placed]) -> Iterator[Problem]:
+def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
     """Yield what is wrong with move groups: without topics, of no flow, and names that stand in two of a flow's."""
-    placed = list(placed)
     known, taken = flows(placed), dict[tuple[str, str, str], tuple[str, int | None]]()
     for owner, given in by_owner(placed, Level.MOVE).items():
         flow, _, name = owner.rpartition(".move.")

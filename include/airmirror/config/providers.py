@@ -36,14 +36,13 @@ class Provider:
             if key not in os.environ:
                 raise LookupError(f"the environment variable {key} is not set")
             return os.environ[key]
-        if self.kind == "DirectoryConfigProvider" and (
-            key != Path(key).name or key == ".."
-        ):  # Kafka's lists the directory
+        is_directory = self.kind == "DirectoryConfigProvider"
+        if is_directory and (key != Path(key).name or key == ".."):  # Kafka's lists the directory
             raise LookupError(f"{key} is no file's name in {path}")
-        file = Path(path) / key if self.kind == "DirectoryConfigProvider" else Path(path)
+        file = Path(path) / key if is_directory else Path(path)
         if self.paths and not any(file.resolve().is_relative_to(Path(allowed).resolve()) for allowed in self.paths):
             raise LookupError(f"{file} is not in allowed.paths")
-        if self.kind == "DirectoryConfigProvider":
+        if is_directory:
             return file.read_text()
         with file.open("rb") as lines:
             values = javaproperties.load(lines)
@@ -53,11 +52,10 @@ class Provider:
 
 
 def transform(settings: list[Setting]) -> tuple[list[Setting], list[Problem]]:
-    """The settings with every reference replaced once, and what can't be replaced. Overrides are taken as they are: a
-    password from elsewhere may look like a reference."""
+    """The settings with every reference replaced once, and what can't be replaced."""
     providers, problems = _providers(settings)
-    transformed = [setting for setting in settings if setting.line is None]
-    for setting in (setting for setting in settings if setting.line is not None):
+    transformed = []
+    for setting in settings:
         try:
             transformed.append(replace(setting, value=_replaced(setting.value, providers)))
         except (LookupError, OSError) as error:

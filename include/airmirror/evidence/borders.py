@@ -118,33 +118,23 @@ def sampled(source: Log, target: Log, ranges: Iterable[tuple[int, int]]) -> list
     for start, end in ranges:
         if found and end <= found[-1][1][0]:
             continue
-        one, other = _before(source, target, start), _after(source, target, end)
+        one = _nearest(source, target, start, -1) or (source.start, target.start)
+        other = _nearest(source, target, end, 1) or (source.end, target.end)
         if found and not _is_past(found[-1][1], one):
             one = found.pop()[0]
         found.append((one, other if _is_past(one, other) else (source.end, target.end)))
     return found
 
 
-def _before(source: Log, target: Log, offset: int) -> Pair:
-    """The nearest place that is tried at or before an offset; else both starts."""
-    step = SAMPLED_AT_ONCE[0]
-    while offset > source.start:
-        found = place(source, target, offset)
-        if found is not None:
-            return found
-        offset, step = offset - step, 2 * step
-    return source.start, target.start
-
-
-def _after(source: Log, target: Log, offset: int) -> Pair:
-    """The nearest place that is tried at or after an offset; else both ends."""
-    step = SAMPLED_AT_ONCE[0]
-    while offset < source.end:
+def _nearest(source: Log, target: Log, offset: int, way: int) -> Pair | None:
+    """The nearest place that is tried from an offset on, back (``way`` -1) or ahead (1); None: there is none in the log."""
+    step = way * SAMPLED_AT_ONCE[0]
+    while source.start < offset < source.end:
         found = place(source, target, offset)
         if found is not None:
             return found
         offset, step = offset + step, 2 * step
-    return source.end, target.end
+    return None
 
 
 def _is_past(one: Sequence[int], other: Sequence[int]) -> bool:

@@ -98,15 +98,11 @@ class Region:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def body(self, number: int) -> bytes:
-        """Key, value and headers of a record, as they are in the log."""
-        chunk, at = self._find(number)
-        return bytes(chunk.data[int(chunk.starts[at]) : int(chunk.ends[at])])
-
     def parts(self, number: int) -> tuple[bytes | None, bytes | None, bytes, int]:
         """Key, value, headers and timestamp of a record. Raises MalformedRecord."""
         chunk, at = self._find(number)
-        return *parts_of(self.body(number)), int(chunk.timestamps[at])
+        body = bytes(chunk.data[int(chunk.starts[at]) : int(chunk.ends[at])])
+        return *parts_of(body), int(chunk.timestamps[at])
 
     def _find(self, number: int) -> tuple[Records, int]:
         for chunk in self._chunks:
@@ -142,11 +138,9 @@ class LogReader:
 
     def head(self) -> Records | None:
         """The next records that are in memory, at least one; None at the log's end."""
-        while self._chunks and not len(self._chunks[0].rest()):
-            self._chunks.popleft()
         if not self._chunks and not self._read():
             return None
-        return self._chunks[0].rest() if self._chunks else None
+        return self._chunks[0].rest()
 
     def advance(self, count: int) -> None:
         """Go past ``count`` records that were looked at."""

@@ -5,8 +5,7 @@ It needs no configuration and no mapping: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -65,7 +64,9 @@ def compare_clusters(
         raise EmptyTimeRange(utc(asked.first_ms), utc(asked.end_ms))
     topics = _topics(source, asked)
     rows: list[ComparedLogs] = []
-    with _routes(source, target) as (here, there):
+    with Routes(source, CLIENT) as here, Routes(target, CLIENT) as there:
+        here.refresh([])
+        there.refresh([])
         comparing = Comparing(
             here, there, asked, execute=execute or in_this_process(here, there, asked.view), is_cut=execute is not None
         )
@@ -84,14 +85,6 @@ def _topics(source: Cluster, asked: ComparisonRequest) -> list[str]:
     if not topics:
         raise NothingToCompare(source.alias, asked.topics)
     return topics
-
-
-@contextmanager
-def _routes(source: Cluster, target: Cluster) -> Iterator[tuple[Routes, Routes]]:
-    with Routes(source, CLIENT) as here, Routes(target, CLIENT) as there:
-        here.refresh([])
-        there.refresh([])
-        yield here, there
 
 
 def _compare_topics(to: Comparing, topics: Sequence[str]) -> list[ComparedLogs]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.evidence.by_key import compare_by_key
@@ -114,5 +113,4 @@ def compare_part(here: Routes, there: Routes, view: View, part: Part) -> Finding
 
 def in_this_process(here: Routes, there: Routes, view: View) -> Execute:
     """One part after the other."""
-    one = partial(compare_part, here, there, view)
-    return lambda parts: [one(part) for part in parts]
+    return lambda parts: [compare_part(here, there, view, part) for part in parts]

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airmirror.config.errors import Problem
+from airmirror.config.foreign.tree import Node
 from airmirror.config.keys import CONNECTION, KEYS, KeyScope
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
-SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
+KINDS = SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
 _OTHERS_READ = {
     CHECKPOINT: re.compile(r"(groups|emit\.checkpoints|checkpoints|sync\.group|refresh\.groups|group\.filter)[.]?.*"),
     HEARTBEAT: re.compile(r"(emit\.heartbeats|heartbeats)\..*"),
@@ -34,14 +35,6 @@ _NAMED = {"name", "connector.class", "source.cluster.alias", "target.cluster.ali
 
 
 @dataclass(frozen=True)
-class Value:
-    """A value and the line that it is from."""
-
-    text: str = field(repr=False)
-    line: int
-
-
-@dataclass(frozen=True)
 class Connector:
     """A connector: ``kind`` is its class without the package, ``config`` what it is configured with.
 
@@ -50,9 +43,9 @@ class Connector:
 
     name: str
     kind: str
-    config: Mapping[str, Value]
+    config: Mapping[str, Node]
     line: int
-    workers_offsets: Value | None = None
+    workers_offsets: Node | None = None
 
     def get(self, key: str, default: str = "") -> str:
         return self.config[key].text.strip() if key in self.config else default
@@ -70,7 +63,7 @@ class FoundSettings:
     notes: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def put(self, key: str, value: Value) -> bool:
+    def put(self, key: str, value: Node) -> bool:
         """Set a key; False where it has another value already."""
         return self.settings.setdefault(key, Setting(key, value.text, value.line)).value == value.text
 
@@ -88,7 +81,7 @@ def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
     if not fit:
         return found
     aliases = dict.fromkeys(alias for connector in fit for alias in connector.flow.split("->"))
-    found.put("clusters", Value(", ".join(aliases), fit[0].line))
+    found.put("clusters", Node(fit[0].line, ", ".join(aliases)))
     for name in dict.fromkeys(connector.flow for connector in fit):
         of_flow = {connector.kind: connector for connector in fit if connector.flow == name}
         if SOURCE not in of_flow:
@@ -105,14 +98,14 @@ def _flow(found: FoundSettings, name: str, connectors: Mapping[str, Connector]) 
         for key, value in connector.config.items():
             if (side := _SIDE.fullmatch(key)) and key not in _NAMED:
                 _of_cluster(found, name, alias=name.split("->")[side[1] == "target"], key=side[2], value=value)
-    found.put(f"{name}.enabled", Value("true", of_source.line))
+    found.put(f"{name}.enabled", Node(of_source.line, "true"))
     for key, value in _merged(found, name, connectors):
         found.put(f"{name}.{key}", value)
     _progress(found, name, of_source)
     for kind, keys in _WITHOUT.items():
         if kind not in connectors:
             for key in keys:
-                found.put(f"{name}.{key}", Value("false", of_source.line))
+                found.put(f"{name}.{key}", Node(of_source.line, "false"))
             message = f"off, since there is no {kind}"
             found.notes.append(Problem(of_source.line, f"{name}.{keys[0]}", message))
 
@@ -121,9 +114,9 @@ def _progress(found: FoundSettings, flow: str, of_source: Connector) -> None:
     """The place of its progress: the workers' topic, over which Connect reads a connector's own."""
     own = of_source.config.get(_OWN_OFFSETS)
     topics = [each for each in (of_source.workers_offsets, own) if each is not None]
-    found.put(f"{flow}.takeover.connector.name", Value(of_source.name, of_source.line))
+    found.put(f"{flow}.takeover.connector.name", Node(of_source.line, of_source.name))
     if topics:
-        found.put(f"{flow}.takeover.offsets.topics", Value(", ".join(each.text for each in topics), topics[0].line))
+        found.put(f"{flow}.takeover.offsets.topics", Node(topics[0].line, ", ".join(each.text for each in topics)))
     else:
         message = (
             f"set {flow}.takeover.offsets.topics to its workers' offset.storage.topic to continue after its progress"
@@ -131,7 +124,7 @@ def _progress(found: FoundSettings, flow: str, of_source: Connector) -> None:
         found.notes.append(Problem(of_source.line, f"{flow}.takeover.connector.name", message))
 
 
-def _of_cluster(found: FoundSettings, flow: str, *, alias: str, key: str, value: Value) -> None:
+def _of_cluster(found: FoundSettings, flow: str, *, alias: str, key: str, value: Node) -> None:
     """A cluster's setting, at ``<alias>.``; at the flow where another flow has another."""
     if key not in CONNECTION and not (key in KEYS and KEYS[key].scope is KeyScope.WORKER):
         found.notes.append(Problem(value.line, f"{alias}.{key}", "left out: no client of a connector reads it"))
@@ -145,7 +138,7 @@ def _of_cluster(found: FoundSettings, flow: str, *, alias: str, key: str, value:
         found.put(f"{flow}.{side}.cluster.{key}", value)
 
 
-def _merged(found: FoundSettings, flow: str, connectors: Mapping[str, Connector]) -> Iterator[tuple[str, Value]]:
+def _merged(found: FoundSettings, flow: str, connectors: Mapping[str, Connector]) -> Iterator[tuple[str, Node]]:
     """The keys of a flow's connectors, each with the value of the connector that reads it."""
     keys = dict.fromkeys(key for connector in connectors.values() for key in connector.config)
     for key in keys:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from airmirror.config.errors import Problem
-from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, FoundSettings, Value
+from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, FoundSettings
 from airmirror.config.foreign.tree import Node
 
 SECRETS = "strimzisecrets"
@@ -25,12 +25,19 @@ _PATTERNS = {
     "groupsExcludePattern": "groups.exclude",
     "groupsBlacklistPattern": "groups.exclude",
 }
-_OF_PODS = {
-    *("version", "replicas", "image", "resources", "livenessProbe", "readinessProbe", "jvmOptions", "jmxOptions"),
-    *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
-}
-_OF_CONNECT = {"groupId", "configStorageTopic", "statusStorageTopic"}
-_OF_RUNNING = {"autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"}
+_OF_CLUSTER = {"alias", "bootstrapServers", "config", "tls", "authentication", "offsetStorageTopic"}
+# Fields that have no effect here, each with the reason.
+_OF_PODS = dict.fromkeys(
+    (
+        *("version", "replicas", "image", "resources", "livenessProbe", "readinessProbe", "jvmOptions", "jmxOptions"),
+        *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
+    ),
+    "of MirrorMaker 2's pods",
+) | {"rack": "of pods; to read from the nearest replica, set <source>.consumer.client.rack"}
+_OF_CONNECT = dict.fromkeys(("groupId", "configStorageTopic", "statusStorageTopic"), "there is no Connect cluster")
+_OF_RUNNING = dict.fromkeys(
+    ("autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"), "Airflow's scheduler and retries do it"
+)
 _OFFSETS = "offset.storage.topic"
 _DEFAULT_OFFSETS = "mirrormaker2-cluster-offsets"  # of v1beta2; in v1 it must be named
 _SCRAM = {"scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
@@ -42,11 +49,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
     spec = resource.at("spec")
     clusters = {node.at("alias").text: node for node in spec.at("clusters").items}
     target = spec.fields.get("target") or clusters.get(spec.at("connectCluster").text)
-    known = _OF_PODS | {"target", "mirrors", "clusters", "connectCluster", "rack"}
-    _tell(found, spec, "spec", known, without=_OF_PODS, reason="of MirrorMaker 2's pods")
-    if "rack" in spec.fields:
-        message = "no effect: of pods; to read from the nearest replica, set <source>.consumer.client.rack"
-        found.notes.append(Problem(spec.at("rack").line, "spec.rack", message))
+    _tell(found, spec, "spec", {"target", "mirrors", "clusters", "connectCluster"}, _OF_PODS)
     for number, mirror in enumerate(spec.at("mirrors").items):
         path = f"spec.mirrors[{number}]"
         _tell(found, mirror, path, {"source", "sourceCluster", "targetCluster", *_CONNECTORS, *_PATTERNS})
@@ -58,22 +61,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
             found.problems.append(Problem(mirror.line, path, problem))
             continue
         for side, cluster in (("source", source), ("target", to)):
-            _tell(
-                found=found,
-                node=cluster,
-                path=f"{path}.{side}",
-                known={
-                    "alias",
-                    "bootstrapServers",
-                    "config",
-                    "tls",
-                    "authentication",
-                    "offsetStorageTopic",
-                    *_OF_CONNECT,
-                },
-                without=_OF_CONNECT,
-                reason="there is no Connect cluster",
-            )
+            _tell(found, cluster, f"{path}.{side}", _OF_CLUSTER, _OF_CONNECT)
         both = dict(_cluster(to, "target.cluster.", found)) | dict(_cluster(source, "source.cluster.", found))
         names = f"{source.at('alias').text}->{to.at('alias').text}"
         for name, kind in _CONNECTORS.items():
@@ -83,10 +71,10 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
                 yield replace(made, workers_offsets=_workers_offsets(to))
 
 
-def _workers_offsets(target: Node) -> Value:
+def _workers_offsets(target: Node) -> Node:
     """The topic in which the Connect workers of a target cluster keep their progress."""
     named = target.at("offsetStorageTopic") if "offsetStorageTopic" in target.fields else target.at("config", _OFFSETS)
-    return Value(named.text or _DEFAULT_OFFSETS, named.line)
+    return Node(named.line, named.text or _DEFAULT_OFFSETS)
 
 
 def connector_of(resource: Node, found: FoundSettings) -> Connector:
@@ -96,49 +84,37 @@ def connector_of(resource: Node, found: FoundSettings) -> Connector:
     return _connector(spec, resource.at("metadata", "name").text, kind, {}, found)
 
 
-def _connector(node: Node, name: str, kind: str, config: dict[str, Value], found: FoundSettings) -> Connector:
-    _tell(
-        found=found,
-        node=node,
-        path=name,
-        known={"config", "tasksMax", "class", *_OF_RUNNING},
-        without=_OF_RUNNING,
-        reason="Airflow's scheduler and retries do it",
-    )
-    config = config | {key: Value(each.text, each.line) for key, each in node.at("config").fields.items()}
+def _connector(node: Node, name: str, kind: str, config: dict[str, Node], found: FoundSettings) -> Connector:
+    _tell(found, node, name, {"config", "tasksMax", "class"}, _OF_RUNNING)
+    config = config | node.at("config").fields
     if "tasksMax" in node.fields and kind == SOURCE:
-        config["tasks.max"] = Value(node.at("tasksMax").text, node.at("tasksMax").line)
+        config["tasks.max"] = node.at("tasksMax")
     return Connector(name, kind, config, node.line)
 
 
-def _patterns(mirror: Node) -> dict[str, Value]:
-    return {
-        key: Value(mirror.at(name).text, mirror.at(name).line)
-        for name, key in _PATTERNS.items()
-        if name in mirror.fields
-    }
+def _patterns(mirror: Node) -> dict[str, Node]:
+    return {key: mirror.at(name) for name, key in _PATTERNS.items() if name in mirror.fields}
 
 
-def _cluster(node: Node, prefix: str, found: FoundSettings) -> Iterator[tuple[str, Value]]:
+def _cluster(node: Node, prefix: str, found: FoundSettings) -> Iterator[tuple[str, Node]]:
     """A cluster's settings as the operator writes them: its addresses, TLS, who we are, and its ``config``."""
-    servers = node.at("bootstrapServers")
-    yield f"{prefix}alias", Value(node.at("alias").text, node.line)
-    yield f"{prefix}bootstrap.servers", Value(servers.text, servers.line)
+    yield f"{prefix}alias", Node(node.line, node.at("alias").text)
+    yield f"{prefix}bootstrap.servers", node.at("bootstrapServers")
     is_encrypted, login = "tls" in node.fields, node.at("authentication")
     has_sasl = login.at("sasl").text == "true"
     for key, value in _login(login, found):
         has_sasl = has_sasl or key.startswith("sasl.")
         yield f"{prefix}{key}", value
     if certificates := node.at("tls", "trustedCertificates").items:
-        yield f"{prefix}ssl.truststore.type", Value("PEM", node.at("tls").line)
+        yield f"{prefix}ssl.truststore.type", Node(node.at("tls").line, "PEM")
         texts = "\n".join(_certificate(each, found) for each in certificates)
-        yield f"{prefix}ssl.truststore.certificates", Value(texts, certificates[0].line)
+        yield f"{prefix}ssl.truststore.certificates", Node(certificates[0].line, texts)
     protocol = ("SASL_" if has_sasl else "") + ("SSL" if is_encrypted else "PLAINTEXT")
     where = node.at("tls") if is_encrypted else login
-    yield f"{prefix}security.protocol", Value(protocol.removesuffix("_"), where.line)
+    yield f"{prefix}security.protocol", Node(where.line, protocol.removesuffix("_"))
     for key, each in node.at("config").fields.items():
         if key != _OFFSETS:  # the flow has it
-            yield f"{prefix}{key}", Value(each.text, each.line)
+            yield f"{prefix}{key}", each
 
 
 def _certificate(node: Node, found: FoundSettings) -> str:
@@ -148,11 +124,11 @@ def _certificate(node: Node, found: FoundSettings) -> str:
     return reference(node.at("secretName").text, node.at("certificate").text)
 
 
-def _login(node: Node, found: FoundSettings) -> Iterator[tuple[str, Value]]:
+def _login(node: Node, found: FoundSettings) -> Iterator[tuple[str, Node]]:
     """Who we are, by the type of ``authentication``."""
 
-    def said(key: str, text: str) -> tuple[str, Value]:
-        return key, Value(text, node.line)
+    def said(key: str, text: str) -> tuple[str, Node]:
+        return key, Node(node.line, text)
 
     kind, user = node.at("type").text, node.at("username").text
     secret = node.at("passwordSecret")
@@ -176,8 +152,7 @@ def _login(node: Node, found: FoundSettings) -> Iterator[tuple[str, Value]]:
         if "scope" in node.fields:
             yield said("sasl.oauthbearer.scope", node.at("scope").text)
     elif kind == "custom":
-        for key, each in node.at("config").fields.items():
-            yield key, Value(each.text, each.line)
+        yield from node.at("config").fields.items()
     elif kind:
         problem = (
             "can't be done here: log in with tls, plain, scram-sha-256, scram-sha-512, or oauth with a clientSecret"
@@ -190,12 +165,10 @@ def reference(secret: str, key: str) -> str:
     return f"${{{SECRETS}:{secret}:{key}}}"
 
 
-def _tell(
-    found: FoundSettings, node: Node, path: str, known: set[str], *, without: set[str] | None = None, reason: str = ""
-) -> None:
-    """Note the fields that have no effect here; a field that Strimzi does not know is a problem."""
+def _tell(found: FoundSettings, node: Node, path: str, known: set[str], without: dict[str, str] | None = None) -> None:
+    """Note the fields that have no effect here, with their reasons; a field that Strimzi does not know is a problem."""
     for name, each in node.fields.items():
-        if name in (without or ()):
-            found.notes.append(Problem(each.line, f"{path}.{name}", f"no effect: {reason}"))
+        if without and name in without:
+            found.notes.append(Problem(each.line, f"{path}.{name}", f"no effect: {without[name]}"))
         elif name not in known:
             found.problems.append(Problem(each.line, f"{path}.{name}", "no field that Strimzi knows"))

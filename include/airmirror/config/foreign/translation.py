@@ -9,16 +9,7 @@ from dataclasses import dataclass
 
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.foreign import secrets, strimzi
-from airmirror.config.foreign.connectors import (
-    CHECKPOINT,
-    HEARTBEAT,
-    PACKAGE,
-    SOURCE,
-    Connector,
-    FoundSettings,
-    Value,
-    flows_of,
-)
+from airmirror.config.foreign.connectors import KINDS, PACKAGE, Connector, FoundSettings, flows_of
 from airmirror.config.foreign.tree import Node, parse
 from airmirror.config.model import Setting
 
@@ -26,7 +17,6 @@ SECRETS_FROM = "AIRMIRROR_SECRETS_FROM"
 """The environment's name for the place of Kubernetes' secrets."""
 
 _FOREIGN = re.compile(r"^kind:[ \t]*['\"]?Kafka(MirrorMaker2|Connector)\b", re.MULTILINE)
-_KINDS = (SOURCE, CHECKPOINT, HEARTBEAT)
 
 
 @dataclass(frozen=True)
@@ -90,12 +80,11 @@ def _connectors(document: Node, said: FoundSettings) -> Iterator[Connector]:
 
 
 def _connector(config: Node, name: str) -> Connector:
-    values = {key: Value(each.text, each.line) for key, each in config.fields.items()}
-    return Connector(name, config.at("connector.class").text.removeprefix(PACKAGE), values, config.line)
+    return Connector(name, config.at("connector.class").text.removeprefix(PACKAGE), config.fields, config.line)
 
 
 def _mirrors(connector: Connector, said: FoundSettings) -> Iterator[Connector]:
-    if connector.kind in _KINDS:
+    if connector.kind in KINDS:
         yield connector
     else:
         message = f"left out: {connector.kind or 'it'} is no connector of MirrorMaker 2"

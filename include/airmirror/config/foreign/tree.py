@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airmirror.config.errors import ConfigurationError, Problem
@@ -20,7 +20,7 @@ class Node:
     """A scalar as its text (None: null), a mapping, or a sequence; ``line`` counts from 1."""
 
     line: int
-    value: str | dict[str, Node] | tuple[Node, ...] | None
+    value: str | dict[str, Node] | tuple[Node, ...] | None = field(repr=False)  # it may be a secret
 
     @property
     def fields(self) -> dict[str, Node]:

@@ -20,10 +20,8 @@ from airmirror.config.keys.key import (
 _EVERY_TIME = "every window looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 
-CLUSTERS = LIST("clusters", "The aliases of the clusters.", KeyScope.DEPLOYMENT)
-
 _FLOWS = (
-    CLUSTERS,
+    LIST("clusters", "The aliases of the clusters.", KeyScope.DEPLOYMENT),
     LIST("config.providers =", "Names of config providers, for ${name:path:key} in values.", KeyScope.DEPLOYMENT),
     BOOLEAN(
         "dedicated.mode.enable.internal.rest = false",

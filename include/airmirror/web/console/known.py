@@ -22,7 +22,8 @@ Place = tuple[str, int]  # topic and partition
 class KnownFlow:
     """A flow in its ledger. ``failing``: what has no decision since; ``decided``: what a person has, by place.
 
-    ``stopped``: its last run failed, and nothing of this says why.
+    ``is_held``: the gate holds anything; what people hold is as they want it. ``stopped``: its last run failed, and nothing of
+    this says why.
     """
 
     numbers: Mapping[tuple[str, str], float]
@@ -33,12 +34,8 @@ class KnownFlow:
     resets: list[ResetRecord]
     ends: Mapping[str, WindowEnd]
     decided: Mapping[Place, Decision | ResetRecord]
+    is_held: bool
     stopped: bool
-
-    @property
-    def is_held(self) -> bool:
-        """Return whether the gate holds anything: what people hold is as they want it."""
-        return any(hold.by == GATE for hold in self.holds.values())
 
 
 def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
@@ -65,6 +62,7 @@ def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
         resets=resets,
         ends=ends,
         decided=decided,
+        is_held=is_held,
         # A run that ends before its window does leaves nothing in the ledger: bad expectations, a cluster that is away.
         stopped=bool(red_run) and not (is_held or left) and (run_ms is None or not decided),
     )

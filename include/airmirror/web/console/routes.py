@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 HEADERS = {"Cache-Control": "private, no-cache"} | NOSNIFF
+NO_STORE = {"Cache-Control": "no-store"} | NOSNIFF  # of what the clusters themselves were asked
 MOST_OFFSET = 2**63 - 1
 MOST_MS = 2**53
 MOST_TOLD = 1_000  # characters of an error of a cluster
@@ -158,7 +159,7 @@ def _of_a_flow() -> APIRouter:
     ) -> Response:
         shown = _one(dag_id, user)
         found = _record(shown.flow, TopicPartition(topic, partition), offset, time_ms, user)
-        return JSONResponse(found | _named(shown), headers={"Cache-Control": "no-store"} | NOSNIFF)
+        return JSONResponse(found | _named(shown), headers=NO_STORE)
 
     @router.get("/topics")
     def topics(dag_id: str, request: Request, user: Any = logged_in) -> Response:
@@ -168,9 +169,7 @@ def _of_a_flow() -> APIRouter:
     @router.get("/differences")
     def differences(dag_id: str, user: Any = logged_in) -> Response:
         shown = _one(dag_id, user)
-        return JSONResponse(
-            _differences(shown.flow, user) | _named(shown), headers={"Cache-Control": "no-store"} | NOSNIFF
-        )
+        return JSONResponse(_differences(shown.flow, user) | _named(shown), headers=NO_STORE)
 
     @router.get("/groups")
     def groups(dag_id: str, request: Request, user: Any = logged_in) -> Response:
