@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -14,6 +15,7 @@ from tenacity import Retrying, stop_after_attempt
 from airmirror.clusters.protocol import transactions
 from airmirror.clusters.protocol.throttle import ConnectionThrottle
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy
+from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
 from airmirror.slot import source as source_module
@@ -236,6 +238,29 @@ def test_the_end_of_a_transaction_is_awaited_as_long_as_the_window_lasts(monkeyp
     with pytest.raises(TransactionBusy):
         transaction.end(commit=True)
     assert len(asked) == 1 and asked[0] <= 2
+
+
+@pytest.mark.parametrize(
+    ("codes", "error"),
+    [
+        ([-1, 0], ""),
+        ([-1, 90], "was taken over by a later producer"),
+        ([-1] * 99, r"failed: UNKNOWN_SERVER_ERROR \(-1\)"),
+    ],
+    ids=["it was ended", "it was fenced", "it goes on"],
+)
+def test_a_coordinator_that_stumbles_over_an_end_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, codes: list[int], error: str
+) -> None:
+    """Kafka 4.2 does where another producer's InitProducerId has just come; then it says who was fenced."""
+    answers = [Mock(error_code=code, producer_id=1, producer_epoch=2) for code in codes]
+    monkeypatch.setattr(TransactionalId, "_connection", Mock())
+    monkeypatch.setattr(TransactionalId, "_ask", Mock(side_effect=answers))
+    transaction = TransactionalId(Mock(alias="west"), "id", 400)
+    transaction.second_protocol = True
+    transaction.add([TopicPartition("orders", 0)])
+    with pytest.raises(AirmirrorError, match=error) if error else nullcontext():
+        transaction.end(commit=True)
 
 
 def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

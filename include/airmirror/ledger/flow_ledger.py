@@ -30,7 +30,7 @@ Ends = Mapping[int, int]  # offsets by partition
 Load = Callable[[Connection, str, str, Sequence[Entry]], int]
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
-Newest = TypeVar("Newest", MappingRecord, Verified)
+Newest = TypeVar("Newest", bound=MappingRecord | Verified)
 
 
 class FlowLedger:

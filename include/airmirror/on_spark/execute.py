@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
@@ -202,7 +202,7 @@ def most_seconds(slot: Slot) -> float:
     return ATTEMPTS * attempt + START_SECONDS
 
 
-def in_tasks(given: bytes, task: str = "run_slots") -> Work:
+def in_tasks(given: bytes, task: Literal["run_slots", "run_parts"] = "run_slots") -> Work:
     """The function of tasks, for ``mapInArrow``: ``task``, of the module of tasks, with what is ``given`` to each of them.
 
     It is sent as code: it checks the library before anything of it runs.
@@ -213,7 +213,7 @@ def in_tasks(given: bytes, task: str = "run_slots") -> Work:
         check()
         from airmirror.on_spark import tasks
 
-        run: Work = getattr(tasks, task)
+        run: Callable[[Iterable[Any], bytes], Iterator[Any]] = getattr(tasks, task)
         return run(batches, given)
 
     return checked

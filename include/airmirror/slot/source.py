@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
-from airmirror.clusters.protocol.errors import error_name
+from airmirror.clusters.protocol.errors import UNKNOWN_SERVER_ERROR, error_name
 from airmirror.clusters.protocol.log import (
     EARLIEST,
     LATEST,
     MOVED,
     OFFSET_OUT_OF_RANGE,
-    UNKNOWN_SERVER_ERROR,
     offsets_with_patience,
     receive_fetch,
     send_fetch,

@@ -7,6 +7,8 @@ from kafka.errors import for_code
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
+UNKNOWN_SERVER_ERROR = -1  # a failure of the broker itself, which its log tells
+
 
 class FetchFailed(AirmirrorError):
     """A fetch or offset request that a broker answered with an error, or with what can't be read."""
@@ -76,4 +78,5 @@ def withheld(partition: TopicPartition, position: int, end: int, answer: str) ->
 
 def error_name(code: int) -> str:
     """Kafka's name and number of an error code, as in "REQUEST_TIMED_OUT (7)"."""
-    return f"{for_code(code).message} ({code})"
+    name = "UNKNOWN_SERVER_ERROR" if code == UNKNOWN_SERVER_ERROR else for_code(code).message
+    return f"{name} ({code})"

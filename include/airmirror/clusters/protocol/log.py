@@ -9,6 +9,7 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from airmirror.clusters.protocol.asking import ask_leaders, each_partition
 from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import (
+    UNKNOWN_SERVER_ERROR,
     FetchFailed,
     LastStableOffsetStuck,
     PartitionMoved,
@@ -35,7 +36,7 @@ from airmirror.wire.requests import (
 
 LIST_OFFSETS = 2
 EARLIEST, LATEST, FIRST_TIME = -2, -1, 0
-UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
+OFFSET_OUT_OF_RANGE = 1
 # Errors that pass: the leader moved, or a broker is starting. Metadata is read again and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 

@@ -19,7 +19,7 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, UnsupportedBroker
-from airmirror.clusters.protocol.errors import error_name
+from airmirror.clusters.protocol.errors import UNKNOWN_SERVER_ERROR, error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.waiting import Look, nothing, ready
 from airmirror.clusters.protocol.writable import unwritable
@@ -103,6 +103,13 @@ class TransactionFailed(AirmirrorError, transient=True):
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: {self.request} of transactional id {self.transactional_id!r} failed: {self.error}"
+
+
+class TransactionUnclear(TransactionFailed, transient=True):
+    """The coordinator stumbled over the request; asked again, it says what is so.
+
+    Kafka 4.2 does where an EndTxn of the second protocol meets another producer's InitProducerId: an IllegalStateException.
+    """
 
 
 class TransactionRefused(AirmirrorError):
@@ -258,15 +265,14 @@ class TransactionalId:
     def end(self, commit: bool) -> None:
         """Commit or abort. Nothing is sent for a transaction that wrote nothing.
 
-        Raises TransactionBusy or CoordinatorNotAvailable after half the transaction's time; ProducerFenced where it was
-        ended before, by a later producer's fence or its time-out. A lost answer leaves the outcome unknown:
-        BrokerUnreachable, and only a new ``initialise`` tells.
+        Raises TransactionBusy, TransactionUnclear or CoordinatorNotAvailable after half the transaction's time;
+        ProducerFenced where it was ended before, by a later producer's fence or its time-out. A lost answer leaves the
+        outcome unknown: BrokerUnreachable, and only a new ``initialise`` tells.
         """
         if not self._partitions:
             return
-        for attempt in patiently(
-            min(self.seconds_left, self.timeout_ms / 2000), TransactionBusy, CoordinatorNotAvailable
-        ):
+        patience = min(self.seconds_left, self.timeout_ms / 2000)
+        for attempt in patiently(patience, TransactionBusy, TransactionUnclear, CoordinatorNotAvailable):
             with attempt:
                 connection = self._connection()
                 version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")
@@ -323,7 +329,8 @@ class TransactionalId:
                 f"{self.routes.alias}.producer.transaction.timeout.ms to what they allow"
             )
             raise TransactionRefused(self.routes.alias, self.name, error_name(error), way_out)
-        raise TransactionFailed(self.routes.alias, self.name, request, error_name(error))
+        failed = TransactionUnclear if error == UNKNOWN_SERVER_ERROR else TransactionFailed
+        raise failed(self.routes.alias, self.name, request, error_name(error))
 
 
 def prefix_of(transactional_id: str) -> str:
