@@ -7,6 +7,7 @@ import socket
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -122,12 +123,14 @@ def test_a_topic_that_can_t_be_deleted_now_is_tried_again(code: int, passes: boo
     assert caught.value.transient == passes
 
 
+@pytest.mark.parametrize("code", [-137, KafkaError._TIMED_OUT], ids=["_DESTROY_BROKER", "_TIMED_OUT"])
 @pytest.mark.parametrize("times", [1, 2])
-def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int) -> None:
-    """librdkafka lets go of a node that was started again, and of what it was to be asked; no test can hold that moment."""
+def test_what_was_asked_in_vain_is_asked_once_more(times: int, code: int) -> None:
+    """librdkafka lets go of a node that was started again, and of what it was to be asked, and waits for a controller that has
+    died until metadata name another; no test can hold these moments."""
 
     class Restarted:
-        asked = 0
+        asked, looked = 0, False
 
         def describe_configs(self, resources: list[object], **_: float) -> dict[object, Future[dict[str, object]]]:
             self.asked += 1
@@ -137,8 +140,12 @@ def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int)
                     {"retention.ms": SimpleNamespace(value="7", source=1, is_read_only=0, is_sensitive=0)}
                 )
             else:
-                answer.set_exception(KafkaException(KafkaError(-137)))  # _DESTROY_BROKER
+                answer.set_exception(KafkaException(KafkaError(code)))
             return dict.fromkeys(resources, answer)
+
+        def list_topics(self, *, timeout: float) -> None:
+            assert timeout and self.asked == 1
+            self.looked = True
 
         def poll(self, _: float) -> None:
             """Nothing has happened since."""
@@ -148,10 +155,18 @@ def test_what_a_node_was_asked_before_its_restart_is_asked_once_more(times: int)
     if times == 1:
         assert topic_configs(west, ["orders"])["orders"]["retention.ms"].value == "7"
     else:
-        with pytest.raises(ClusterUnreachable, match=re.escape(KafkaError(-137).str())) as caught:
+        with pytest.raises(ClusterUnreachable, match=re.escape(KafkaError(code).str())) as caught:
             topic_configs(west, ["orders"])
         assert caught.value.transient
-    assert client.asked == 2
+    assert client.asked == 2 and client.looked
+
+
+def test_a_cluster_that_does_not_answer_is_not_waited_for_twice() -> None:
+    silent = Mock()
+    silent.list_topics.side_effect = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    with pytest.raises(ClusterUnreachable):
+        Admin(Cluster("west", ("127.0.0.1:1",), {}), silent).metadata()
+    silent.list_topics.assert_called_once()
 
 
 def test_requests_are_bounded_by_the_records_they_make() -> None:

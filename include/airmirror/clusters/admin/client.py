@@ -30,6 +30,7 @@ TIMEOUT = 15.0
 
 BATCH = 500  # topics described in one request
 DESTROY_BROKER = -137  # librdkafka's number: the oldest confluent-kafka that is allowed has no name for it
+IN_VAIN = (DESTROY_BROKER, KafkaError._TIMED_OUT)
 
 Answer = TypeVar("Answer")
 
@@ -104,22 +105,32 @@ class Admin:
 
     def metadata(self, timeout: float = TIMEOUT) -> ClusterMetadata:
         """The brokers and all topics, with their leaders. Raises what describe() raises."""
-        return self.ask(lambda: self.client.list_topics(timeout=timeout))
+        return self.ask(lambda: self.client.list_topics(timeout=timeout), (DESTROY_BROKER,))
 
-    def ask(self, question: Callable[[], Answer]) -> Answer:
+    def ask(self, question: Callable[[], Answer], in_vain: Collection[int] = IN_VAIN) -> Answer:
         """Return the answer to a question that changes nothing. Raises the error that ``failed`` returns.
 
-        librdkafka drops a question to a node that it lets go, as one that was started again: it is asked once more.
+        Where it was asked ``in_vain`` it is asked once more, with new metadata: librdkafka drops a question to a node that it
+        lets go, as one that was started again; and it waits for a controller that has died, which a cluster names for seconds.
         """
-        again = Retrying(retry=retry_if_exception(_let_go), stop=stop_after_attempt(2), reraise=True)
+
+        def look_again(_: object) -> None:
+            self.client.list_topics(timeout=TIMEOUT)
+
+        again = Retrying(
+            retry=retry_if_exception(lambda error: _code(error) in in_vain),
+            before_sleep=look_again,
+            stop=stop_after_attempt(2),
+            reraise=True,
+        )
         try:
             return again(question)
         except KafkaException as error:
             raise self.failed(error) from error
 
 
-def _let_go(error: BaseException) -> bool:
-    return isinstance(error, KafkaException) and error.args[0].code() == DESTROY_BROKER
+def _code(error: BaseException) -> int | None:
+    return error.args[0].code() if isinstance(error, KafkaException) else None
 
 
 def said(error: BaseException) -> str:
