@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from airmirror.config import parse
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.intake import Intake
-from airmirror.wire.batches import build
+from airmirror.slot.outbox import Outbox
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import AbortedTransaction, Fetched
 
@@ -23,31 +22,17 @@ FLOW = parse(
 ).flow("east->west")
 
 
-@dataclass
-class Collected:
+class Collected(Outbox):
     """Takes the place of the outbox and of the transaction."""
 
-    producer_id: int = 1
-    epoch: int = 0
-    put_in: list[Any] = field(default_factory=list)
+    producer_id, epoch = 1, 0
 
-    def sequence(self, _target: object, _count: int) -> int:
+    def __init__(self) -> None:
+        self.transaction: Any = self
+        self.put_in: list[Any] = []
+
+    def sequence(self, target: object, count: int) -> int:
         return 0
-
-    def batch(
-        self, target: object, payload: bytes | memoryview, count: int, times: tuple[int, int], codec: int = 0
-    ) -> bytearray:
-        return build(
-            payload,
-            count=count,
-            base_timestamp=times[0],
-            max_timestamp=times[1],
-            codec=codec,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            sequence=self.sequence(target, count),
-            transactional=True,
-        )
 
     def put(self, outgoing: object) -> None:
         self.put_in.append(outgoing)

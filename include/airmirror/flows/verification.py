@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import check_of_the_flow
 from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.rows import row_of
+from airmirror.slot.adjacent import data_batches
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
 from airmirror.topics.names import select
 from airmirror.windows.compare import Logs, compare, look_at_logs
@@ -173,14 +174,8 @@ def _compared(
 
 def _foreign(logs: Logs, last: MappingRecord, end: int) -> AirmirrorError | None:
     """Records on the target after the flow's last one."""
-    remote = last.remote
-    batches = [
-        (max(batch.base_offset, last.target_end), batch.next_offset - 1)
-        for _, found in read_batches(logs.target, remote, last.target_end, end, read_committed=True)
-        for batch, aborted in found
-        if batch.count and not aborted and not batch.is_control
-    ]
+    batches = list(data_batches(logs.target, last.remote, last.target_end, end))
     if not batches:
         return None
     where = (logs.source.alias, last.topic, last.partition, logs.target.alias, last.remote_topic)
-    return ForeignRecords(*where, batches[0][0], batches[-1][1])
+    return ForeignRecords(*where, max(batches[0].base_offset, last.target_end), batches[-1].next_offset - 1)

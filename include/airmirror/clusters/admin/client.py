@@ -114,12 +114,12 @@ class Admin:
         lets go, as one that was started again; and it waits for a controller that has died, which a cluster names for seconds.
         """
 
-        def look_again(_: object) -> None:
+        def refresh(_: object) -> None:
             self.client.list_topics(timeout=TIMEOUT)
 
         again = Retrying(
             retry=retry_if_exception(lambda error: _code(error) in in_vain),
-            before_sleep=look_again,
+            before_sleep=refresh,
             stop=stop_after_attempt(2),
             reraise=True,
         )
