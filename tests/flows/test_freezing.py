@@ -18,17 +18,19 @@ from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
 from airmirror.flows.post_window import sync_group_offsets_if_due
 from airmirror.flows.prepare import Opened, prepare, read_again
-from airmirror.flows.reset import Choice, ResetOrder, carry_out
+from airmirror.flows.reset import Choice, ResetOrder, carry_out, consider
 from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.windows import driver, fence
 from airmirror.windows.errors import FlowBusy, FlowFrozen, TopicFrozen
+from airmirror.windows.resets import ResetNotPossible
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
+from support.failovers import without_source
 from support.flows import Mirror, at_once, in_this_process, mirror
 from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_event, numbered
 from support.groups import commit, committed
@@ -71,10 +73,11 @@ def test_nobody_writes_for_a_frozen_flow_until_it_is_opened(east: Broker, west: 
                 WindowOrder("late", slots=lambda _: 1, advance=False),
             )
     again = ResetOrder((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
-    with pytest.raises(FlowFrozen):
-        carry_out(elsewhere, again)
+    for resets in (carry_out, consider):
+        with pytest.raises(FlowFrozen):
+            resets(elsewhere, again)
     mappings = flow.opened.ledger.contents()["mappings"]
-    assert prune(flow.opened, 0, now_ms=2**52).mappings == 0, "mappings stay as they are"
+    assert prune(without_source(flow.opened), 0, now_ms=2**52).mappings == 0, "mappings stay as they are"
     assert end_offsets(west, flow.remote_topic) == ends and flow.opened.ledger.contents()["mappings"] == mappings
     status = flow_status(flow.opened)
     assert "by ada" in status.frozen[WHOLE] and status.refused == [] and not status.needs_somebody
@@ -169,6 +172,9 @@ def test_a_topic_is_frozen_and_the_others_continue(east: Broker, west: Broker, t
     )
     assert [type(row.error) for row in late.rows if row.topic == other] == [TopicFrozen]
     assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others continue"
+    for resets in (carry_out, consider):
+        with pytest.raises(ResetNotPossible, match="frozen by ada"):
+            resets(flow.opened, ResetOrder((other,), (), Choice.START_AGAIN, by="bo", reason="why not"))
     prepared = prepare(with_new_ledger(flow, tmp_path))
     assert other not in prepared.topics and "frozen by ada" in " ".join(prepared.refused)
     assert end_offsets(west, remote) == {0: 11}, "ten records and a marker"

@@ -86,14 +86,14 @@ def test_a_position_that_has_expired_is_no_reason_against_an_undo(tmp_path: Path
     groups = [PutBack(move, -1, "")]
 
     def undone(*reasons: str) -> Asked:
-        made = shown_undo("count", FLOW.name, "", reasons, [put_back_section(groups)], groups)
+        made = shown_undo("count", FLOW.name, "", reasons, "leave it", [put_back_section(groups)], groups)
         nobody: Any = None
         return asked(tmp_path, counting(undo=Undo("", "", "", look=lambda *_: made, do=nobody)))
 
     assert "- **warn** " in ask_undo(undone()).body
     with pytest.raises(CannotUndo) as refused:
         ask_undo(undone("others have written"))
-    assert refused.value.reasons == ("others have written",)
+    assert (refused.value.reasons, refused.value.way_out) == (("others have written",), "leave it")
 
 
 def test_a_page_of_any_verb_is_among_those_that_the_console_lists(

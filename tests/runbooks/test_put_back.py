@@ -80,5 +80,5 @@ def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.Mon
     put_back(there, [expired])
     assert [each for each in written if each] == [{"billing": {KEY: Committed(5)}}, [(expired.move.encode_key(), None)]]
     mark = replace(expired, move=replace(expired.move, after=-1))
-    (found,) = shown_undo("failover", "east->west", "", (), [], [moved(5, 9), expired, mark]).findings
+    (found,) = shown_undo("failover", "east->west", "", (), "", [], [moved(5, 9), expired, mark]).findings
     assert found.level == "warn" and found.evidence.endswith("is read again: billing in east.orders-0")

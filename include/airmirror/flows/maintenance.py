@@ -46,9 +46,7 @@ def prune(
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before, kept_topics(flow, ledger))
 
-    count = 0
-    if ledger.owners().shut is None:  # else it is frozen
-        count = prune_mappings(flow, ledger, tell) + delete_mappings(flow, ledger, old_keys, tell)
+    count = prune_mappings(flow, ledger, tell) + delete_mappings(flow, ledger, old_keys, tell)
     if count:
         catch_up_ledger(opened)
     return Pruned(count, forget_pages(ledger.engine, flow.name, before))

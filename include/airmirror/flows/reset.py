@@ -9,6 +9,7 @@ from itertools import count
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import delete_topics
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
@@ -21,12 +22,13 @@ from airmirror.topics.names import select
 from airmirror.topics.sync import apply
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic
-from airmirror.windows.fence import GrantedLease, fence, leased, new_window
+from airmirror.windows.fence import GrantedLease, fence, flow_frozen, leased, new_window
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
 from airmirror.wire.mappings import FlowIdentity, ResetRecord
+from airmirror.wire.owners import Owners
 
 
 class NotOfTheFlow(AirmirrorError, bad_input=True):
@@ -67,8 +69,9 @@ class ResetOrder:
 
 
 def consider(opened: Opened, order: ResetOrder) -> list[Reset]:
-    """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
+    """Return what the order would do. Writes only the ledger. Raises FlowFrozen, ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
+    _check_frozen(opened.flow, opened.ledger.owners(), order)
     _check_returns(opened, order)
     topics = _remote_topics(opened, order)
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
@@ -93,11 +96,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
     """Do it, under the flow's lease: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _lease(opened, tell, order.name or "reset") as (mirror, granted):
-        granted.check_open()
-        for topic in order.topics:
-            if freeze := granted.owners.why_frozen(topic):
-                reason = frozen_topic(opened.flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
-                raise ResetNotPossible(topic, order.choice, reason)
+        _check_frozen(opened.flow, granted.owners, order)
         _check_returns(opened, order)
         if _finish(opened, order, granted.check, tell) and order.choice is not Choice.ACCEPT_LOSS:
             return []  # accepted again, a loss is the same; but what now can continue may still hold records that differ
@@ -124,6 +123,16 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
         resets += done(_losses(mirror, topics, order))
     catch_up_ledger(opened)
     return resets
+
+
+def _check_frozen(flow: Flow, owners: Owners, order: ResetOrder) -> None:
+    """Raise FlowFrozen, or ResetNotPossible, where no window would copy what the order resets."""
+    if owners.shut:
+        raise flow_frozen(flow, owners.shut)
+    for topic in order.topics:
+        if freeze := owners.why_frozen(topic):
+            reason = frozen_topic(flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
+            raise ResetNotPossible(topic, order.choice, reason)
 
 
 def _check_returns(opened: Opened, order: ResetOrder) -> None:

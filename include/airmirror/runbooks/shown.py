@@ -35,11 +35,12 @@ def shown_undo(
     flow: str,
     headline: str,
     reasons: Sequence[str],
+    way_out: str,
     sections: Sequence[Section],
     groups: Sequence[PutBack],
 ) -> Document:
-    """An undo as it would be done, or was; ``reasons``: why it can't be; ``groups``: what it puts back."""
-    findings = [Finding("stop", "it can be undone", each) for each in reasons]
+    """An undo as it would be done, or was; ``reasons``: why it can't be, and the way out then; ``groups``: what it puts back."""
+    findings = [Finding("stop", "it can be undone", each, way_out) for each in reasons]
     if forgotten := [each.name for each in groups if each.is_forgotten]:
         said = "no position is left where these were moved to (expired, or deleted); what was read there is read again"
         findings.append(Finding("warn", "no record is read again", f"{said}: {named(forgotten)}"))

@@ -268,13 +268,15 @@ class AccessLost(PartitionError):
 
 
 class SlotFenced(AirmirrorError):
-    """A later window has taken over; this one must not write any more (invariant B)."""
+    """A later window has taken over; this one must not write any more (invariant B). ``by``: empty if its lease is released."""
 
     flow: str
     window: str
     by: str
 
     def __str__(self) -> str:
+        if not self.by:
+            return f"flow {self.flow!r}: the lease of window {self.window!r} is released; the next continues from its progress"
         return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which continues from its progress"
 
 

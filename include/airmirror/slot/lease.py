@@ -35,6 +35,13 @@ def decoded_records(entries: Iterable[LogRecord]) -> Iterator[tuple[LogRecord, R
         yield entry, record
 
 
+def check_lease(leases: Iterable[LeaseEntry], offset: int, flow: str, window: str) -> None:
+    """Check that a window's lease, which lies at an offset, holds. Raises SlotFenced if it is another's by now, or released."""
+    held = holder(leases)
+    if held is None or held.offset != offset or held.released:
+        raise SlotFenced(flow, window, "" if held is None or held.released else held.lease.window)
+
+
 class LeaseLog:
     """The mapping topic from the window's lease on, read on and on; what was committed and held since."""
 
@@ -124,7 +131,4 @@ class LeaseLog:
         )
 
     def _check(self) -> None:
-        slot, held = self._slot, holder(self._leases)
-        if held is None or held.offset != slot.lease_offset or held.released:
-            by = "(released)" if held is None or held.released else held.lease.window
-            raise SlotFenced(slot.flow.name, slot.window, by)
+        check_lease(self._leases, self._slot.lease_offset, self._slot.flow.name, self._slot.window)

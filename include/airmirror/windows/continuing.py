@@ -115,24 +115,24 @@ def commit(
     reason: str,
     more: Sequence[KeyValue] = (),
 ) -> None:
-    """Commit continuations under the lease, in transactions of about MOST_RUNS ranges each, and ``more`` records of the
-    mapping topic with the last one (A and B). Each leaves accounts without a gap: whoever is killed in between, and looks again,
-    finds what is left of them.
+    """Commit continuations under the lease, in transactions of about MOST_RUNS ranges each, with ``more`` records of the mapping
+    topic (A and B). Each leaves accounts without a gap: whoever is killed in between, and looks again, finds what is left of
+    them.
 
     Raises SlotFenced where the lease is another's by now.
     """
     log, window = TopicPartition(mirror.topics.mappings, 0), granted.lease.window
-    for some, is_last in transactions(continuations):
-        now, added = int(time.time() * 1000), more if is_last else ()
+    for some in transactions(continuations):
+        now = int(time.time() * 1000)
         records = records_of(mirror, granted, [each.taken for each in some])
         before = [entry for each in some for entry in _of_kept(each, granted.offset)]
         decided = [_decision(each, window, now, by, reason) for each in some if each.facts.last is not None]
-        records[log] = [*added, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
+        records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
         driver.commit(granted, records, number)
 
 
-def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[Continuation], bool]]:
-    """Yield continuations, or parts of them in order, for one transaction each, and whether it is the last; at least one.
+def transactions(continuations: Sequence[Continuation]) -> Iterator[list[Continuation]]:
+    """Yield continuations, or parts of them in order, for one transaction each; at least one.
 
     The last account of a continuation, which tells where the logs end, goes with the one before it.
     """
@@ -142,11 +142,11 @@ def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[C
         for number, account in enumerate(accounts):
             runs += OF_ACCOUNT + len(account.ranges)
             if runs >= MOST_RUNS and (number + 2 < len(accounts) or (number + 1 == len(accounts) and each is not last)):
-                yield [*some, _part(each, first, number + 1)], False
+                yield [*some, _part(each, first, number + 1)]
                 some, runs, first = [], 0, number + 1
         if first < len(accounts):
             some.append(_part(each, first, len(accounts)))
-    yield some, True
+    yield some
 
 
 def _part(each: Continuation, first: int, end: int) -> Continuation:

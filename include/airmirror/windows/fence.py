@@ -25,7 +25,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
-from airmirror.slot.errors import SlotFenced
+from airmirror.slot.lease import check_lease
 from airmirror.threads import BackgroundThread
 from airmirror.windows.errors import FenceStuck, FlowBusy, FlowFrozen
 from airmirror.windows.index import LeasesSince, read_leases
@@ -101,10 +101,8 @@ class GrantedLease:
 
     def check(self) -> None:
         """Check that it still holds, by the mapping topic now. Raises SlotFenced if it is another's, or released."""
-        held = holder(self._since.read(self.journal.target, self.journal.topics.mappings))
-        if held is None or held.offset != self.offset or held.released:
-            by = "(released)" if held is None or held.released else held.lease.window
-            raise SlotFenced(self.journal.flow.name, self.lease.window, by)
+        leases = self._since.read(self.journal.target, self.journal.topics.mappings)
+        check_lease(leases, self.offset, self.journal.flow.name, self.lease.window)
 
     def wanted_by(self) -> str:
         """Return a window that wanted the lease since, refused or not; empty: none. Whether it still holds is not asked."""

@@ -170,9 +170,8 @@ def ask_undo(asked: Asked) -> Question:
     with asked.opened() as site:
         found = _undo_of(asked, site)
     if not found.is_good:
-        way_out = command(runbook.name, "plan", flow=asked.flow)
-        reasons = tuple(each.evidence for each in found.findings if each.level == "stop")
-        raise CannotUndo(asked.flow, reasons, runbook.name, way_out)
+        stops = [each for each in found.findings if each.level == "stop"]
+        raise CannotUndo(asked.flow, tuple(each.evidence for each in stops), runbook.name, stops[0].way_out)
     if not any(each.rows for each in found.sections):
         raise NothingLeft(asked.flow, runbook.name, "there is nothing to undo")
     subject = f"{asked.flow}: take the {runbook.name} back? {found.headline}"

@@ -49,7 +49,7 @@ def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
 
 def look(pair: Pair, order: FailbackOrder) -> Document:
     """The document of what an undo would do now. Raises NoReverseFlow."""
-    return _shown(undo_plan(pair, order.topics), done=False)
+    return _shown(undo_plan(pair, order.topics), order, done=False)
 
 
 def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Document:
@@ -59,30 +59,36 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
     check_decision(pair.flow.name, order.reason, order.by)
     found = undo_plan(pair, order.topics)
     if not found.topics and not found.groups:
-        return _shown(found, done=True)  # no window is ended for nothing
+        return _shown(found, order, done=True)  # no window is ended for nothing
     with (
         overtaking(pair.forward, lease_name(), progress.phase) as frozen,
         overtaking(pair.reverse, lease_name(), progress.phase) as granted,
     ):
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
-            finish = command("failback", "run", "--reason", "…", "--yes", flow=found.flow, topics=order.topics)
-            raise CannotUndo(found.flow, found.reasons, "failback", f"finish it: {finish}")
+            raise CannotUndo(found.flow, found.reasons, "failback", _way_out(found.flow, order))
         progress.phase(f"putting {len(found.groups)} positions of groups back")
         frozen.check()  # a failback may have leased both flows, and be about to finish
         put_back(MappingWriter.of(granted), found.groups)
         give_up(frozen, granted, found.topics, order.topics, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
-    return _shown(found, done=True)
+    return _shown(found, order, done=True)
 
 
-def _shown(found: UndoneReturn, *, done: bool) -> Document:
+def _way_out(flow: str, order: FailbackOrder) -> str:
+    finish = command("failback", "run", "--reason", "…", "--yes", flow=flow, topics=order.topics)
+    return f"finish it: {finish}"
+
+
+def _shown(found: UndoneReturn, order: FailbackOrder, *, done: bool) -> Document:
     rows = [{"topic": topic, "returns_from": remote} for remote, topic in sorted(found.topics.items())]
     over = counted(len(rows), "topic") if rows else "no topic"
     headline = f"{found.flow}: nothing of {over} {'returns' if done else 'would return'} any more."
     brief = ("topic", "returns_from")
     sections = [Section("topics", rows, "Topics", brief=brief, empty="none returns"), put_back_section(found.groups)]
-    return shown_undo("failback", found.flow, headline, found.reasons, sections, found.groups)
+    return shown_undo(
+        "failback", found.flow, headline, found.reasons, _way_out(found.flow, order), sections, found.groups
+    )
 
 
 def give_up(

@@ -94,7 +94,7 @@ def _shown(found: UndoneFailover, *, done: bool) -> Document:
     unfreezes = [{"flow": found.flow}] if found.is_frozen else []
     headline = f"{found.flow} {state}; {counted(len(found.groups), 'position')} of groups {'went' if done else 'would go'} back."
     sections = [Section("unfreezes", unfreezes, "Unfrozen"), put_back_section(found.groups)]
-    return shown_undo("failover", found.flow, headline, found.reasons, sections, found.groups)
+    return shown_undo("failover", found.flow, headline, found.reasons, _way_out(found), sections, found.groups)
 
 
 def _is_ours(move: GroupMove) -> bool:

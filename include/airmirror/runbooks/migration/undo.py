@@ -40,11 +40,14 @@ from airmirror.wire.owners import Owners
 NOTHING = GroupsToPutBack((), (), ())
 
 
-def _cannot(flow: str, move: Move, reasons: Collection[str]) -> CannotUndo:
+def _way_out(flow: str, move: Move) -> str:
     unblock = command("migration", "undo", "--move", move.name, "--unblock", "--reason", "…", "--yes", flow=flow)
     back = command("failback", "run", "--reason", "…", flow=flow, topics=sorted(move.names))
-    way_out = f"where producers have written on the target already, fail its topics back: {unblock}, then {back}"
-    return CannotUndo(flow, tuple(reasons), f"migration of {move.name!r}", way_out)
+    return f"where producers have written on the target already, fail its topics back: {unblock}, then {back}"
+
+
+def _cannot(flow: str, move: Move, reasons: Collection[str]) -> CannotUndo:
+    return CannotUndo(flow, tuple(reasons), f"migration of {move.name!r}", _way_out(flow, move))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def look(pair: Pair, order: MoveOrder) -> Document:
     opened = pair.forward
     move = chosen_move(opened, order.move)
     found = unblock_plan(opened, move) if order.unblock else undo_plan(opened, move, order)
-    return _shown(opened.flow.name, order, found, done=False)
+    return _shown(opened.flow.name, move, order, found, done=False)
 
 
 def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
@@ -99,10 +102,10 @@ def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
         found = undo_block(opened, move, order)
     else:
         found = undo_move(opened, move, order, progress.phase, pair.reverse_or_none)
-    return _shown(opened.flow.name, order, found, done=True)
+    return _shown(opened.flow.name, move, order, found, done=True)
 
 
-def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
+def _shown(flow: str, move: Move, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
     if not found.lines:
         headline = f"{order.move}: {'no producer is blocked' if order.unblock else 'nothing was cut over'}."
     else:
@@ -110,7 +113,7 @@ def _shown(flow: str, order: MoveOrder, found: UndoneMove, *, done: bool) -> Doc
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
     changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
-    return shown_undo("migration", flow, headline, found.reasons, [changes], found.back.groups)
+    return shown_undo("migration", flow, headline, found.reasons, _way_out(flow, move), [changes], found.back.groups)
 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
