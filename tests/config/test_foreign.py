@@ -130,6 +130,14 @@ def test_a_resource_of_strimzi_is_read_as_it_is() -> None:
     assert values["refresh.topics.interval.seconds"] == "60"
 
 
+def test_patterns_of_a_resource_count_before_its_connectors_configs() -> None:
+    """As the operator writes them; of two for one key the one of the newer name."""
+    line = "          refresh.topics.interval.seconds: 60\n"
+    two = "      topicsExcludePattern: a\n      topicsBlacklistPattern: b\n"
+    flow = read(V1.replace(line, f'{line}          topics: ".*"\n') + two).flow("east->west")
+    assert flow.topics == ("orders|payments.*",) and flow.topics_exclude == ("a",)
+
+
 def test_a_resource_of_the_older_api_with_several_mirrors() -> None:
     configuration = read(V1BETA2)
     assert [flow.name for flow in configuration.enabled] == ["east->west", "north->west"]
@@ -380,6 +388,20 @@ def test_flows_of_several_connectors_share_clusters_and_keep_what_differs() -> N
     assert any("other servers for this alias" in each for each in problems(elsewhere))
     unread = json.dumps(connector(target__cluster__max__request__size="1"))
     assert "left out: no client of a connector reads it" in str(read(unread).notes)
+
+
+def test_of_two_connectors_of_one_kind_none_is_left_out_in_silence() -> None:
+    both = [connector(topics="a.*"), connector(topics="b.*") | {"name": "second"}]
+    assert any("second: a second MirrorSourceConnector of east->west" in each for each in problems(json.dumps(both)))
+
+
+def test_a_connector_that_is_not_enabled_does_nothing() -> None:
+    off = read(json.dumps([connector(enabled="false"), connector("MirrorCheckpointConnector")]))
+    assert not off.flows["east->west"].enabled
+    groups = read(json.dumps([connector(), connector("MirrorCheckpointConnector", enabled="false", groups="a")]))
+    flow = groups.flow("east->west")
+    assert flow.enabled and not flow.settings.emit_checkpoints_enabled and flow.settings.groups != ("a",)
+    assert "off, as its MirrorCheckpointConnector is" in str(groups.notes)
 
 
 def test_the_progress_of_a_connector_on_connect() -> None:

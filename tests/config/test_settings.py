@@ -96,5 +96,12 @@ def test_groups_are_moved_every_so_many_seconds_or_parts_of_one(value: str, seco
     assert settings(f"sync.group.offsets.interval.seconds = {value}").sync_group_offsets_interval_seconds == seconds
 
 
+@pytest.mark.parametrize("what", ["refresh.topics", "sync.topic.configs", "sync.topic.acls", "emit.checkpoints"])
+def test_an_interval_below_0_switches_off_as_in_mirrormaker_2(what: str) -> None:
+    name = f"{what.replace('.', '_')}_enabled"
+    found = [getattr(settings(f"{what}.interval.seconds = {seconds}"), name) for seconds in (-1, 0, 1)]
+    assert found == [False, True, True]
+
+
 def test_what_may_hold_a_secret_is_not_shown() -> None:
     assert "hush" not in repr(settings('on.failure.notifier = some.Notifier {"token": "hush"}'))

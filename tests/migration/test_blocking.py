@@ -18,13 +18,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from airmirror.clusters.admin.acls import NoAuthorizer
+from airmirror.clusters.admin.acls import Acl, NoAuthorizer
+from airmirror.config import parse
 from airmirror.flows import prepare as preparing
 from airmirror.flows.freezing import owners_now
+from airmirror.flows.prepare import Opened
+from airmirror.ledger import Ledger
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.blocking import BlockRefused
 from airmirror.runbooks.migration.undo import unblock_plan, undo_block, undo_move
+from airmirror.topics.remote import TopicPlan
 from airmirror.wire.moves import ProducerBlock
 from airmirror_local.brokers import Broker
 from support.acls import EVERYBODY
@@ -32,6 +36,7 @@ from support.failovers import elsewhere
 from support.flows import Mirror
 from support.following import numbered
 from support.killing import killed_at
+from support.ledgers import MAPPINGS, TOPIC_ID, written
 from support.migrations import ORDER, move_of, moving, takes
 from support.returns import FORWARD, forward_and_reverse, write
 from support.topics import admin, create_topic, delete_all_topics, open_transaction, produce
@@ -48,6 +53,20 @@ def acls_of(cluster: Broker, topic: str) -> list[str]:
 
 def undone(flow: Mirror) -> None:
     undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
+
+
+def test_a_block_is_copied_by_no_other_flow_from_there(tmp_path: Path) -> None:
+    aliases = ("east", "west", "north")
+    servers = "".join(f"{alias}.bootstrap.servers = {alias}:1\n" for alias in aliases)
+    lines = f"clusters = {', '.join(aliases)}\n{servers}east->west.enabled = true\neast->north.enabled = true"
+    configuration = parse(lines, "test")
+    planned = TopicPlan({"orders": "east.orders"}, (), (), (), ())
+    denial, other = (Acl("east.orders", "LITERAL", f"User:{who}", "*", "WRITE", "DENY") for who in ("shop", "stranger"))
+    block = ProducerBlock(topic="orders", principal="User:shop", move="shop", time_ms=7, by="ann")
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        ledger.flow("east->west").load_mappings(MAPPINGS, TOPIC_ID, [written(0, block)], {0: 1})
+        opened = Opened(configuration, configuration.flow("east->north"), ledger.flow("east->north"))
+        assert preparing._without_blocks(opened, replace(planned, acls=(denial, other))) == (other,)
 
 
 @pytest.mark.long

@@ -18,6 +18,9 @@ from airmirror_local.brokers import Broker
 CLUSTERS = "clusters = east, west\neast.bootstrap.servers=a:1\nwest.bootstrap.servers=b:1\neast->west.enabled=true\n"
 
 
+AGGREGATE = "aggregate = true"
+
+
 def flow(lines: str = "") -> Flow:
     return parse(f"{CLUSTERS}{lines}", "f").flow("east->west")
 
@@ -47,6 +50,10 @@ def static(value: str) -> ConfigValue:
         ("message.timestamp.after.max.ms", own("5"), own(LONGEST), "", "5"),
         ("max.message.bytes", static("2000000"), default("1048588"), "", "2000000"),
         ("max.message.bytes", own("2000"), own("3000"), "", "2000"),
+        ("max.message.bytes", own("5000"), own("3000"), AGGREGATE, "5000"),
+        ("message.timestamp.after.max.ms", own("5"), own("5"), AGGREGATE, LONGEST),
+        ("compression.type", own("zstd"), own("zstd"), AGGREGATE, "producer"),
+        ("retention.ms", own("1"), own("2"), "sync.topic.configs.interval.seconds = 0", "1"),
     ],
 )
 def test_what_is_changed(key: str, source: ConfigValue, target: ConfigValue, lines: str, after: str | None) -> None:
@@ -67,6 +74,10 @@ def test_what_is_changed(key: str, source: ConfigValue, target: ConfigValue, lin
         ("compression.type", own("zstd"), own("producer"), "", "exact copies need producer"),
         ("message.timestamp.type", own("LogAppendTime"), own("CreateTime"), "", "exact copies need CreateTime"),
         ("max.message.bytes", default("1048588"), own("2000000"), "", "at least what the source takes"),
+        ("max.message.bytes", own("2000"), own("3000"), AGGREGATE, "at least what the source takes"),
+        ("retention.ms", own("3600000"), default("604800000"), AGGREGATE, "set it on the remote topic"),
+        ("cleanup.policy", default("delete"), own("compact"), AGGREGATE, "set it on the remote topic"),
+        ("retention.ms", own("1"), own("2"), "sync.topic.configs.interval.seconds = -1", "sync.topic.configs.enabled"),
     ],
 )
 def test_what_stays(key: str, source: ConfigValue, target: ConfigValue, lines: str, reason: str) -> None:

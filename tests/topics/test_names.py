@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import ConfigurationError, Flow, parse
-from airmirror.topics.names import check, select
+from airmirror.topics.names import came_back, check, named_like_source, select
 
 CLUSTERS = "clusters = east, west\neast.bootstrap.servers=a:1\nwest.bootstrap.servers=b:1\neast->west.enabled=true\n"
 NAMES = [
@@ -34,6 +34,16 @@ def test_everything_but_internal_topics_and_cycles() -> None:
         "orders": "east.orders",
         "orders.tmp": "east.orders.tmp",
     }
+
+
+def test_topics_named_as_if_they_came_from_their_own_cluster() -> None:
+    """No flow brings them, and none takes them: who names them is told so. A migration does not take them for copies."""
+    names = [*NAMES, "north.east.orders", "east.checkpoints.internal"]
+    assert named_like_source(flow(), names) == ["east.orders"]
+    assert named_like_source(flow("topics.exclude = east.*"), names) == []
+    identity = flow("replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
+    assert named_like_source(identity, names) == []
+    assert came_back(flow(), names) == {"west.orders", "north.east.orders"}
 
 
 def test_only_what_is_named_besides_heartbeats() -> None:

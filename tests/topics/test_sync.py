@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
 
-from airmirror.clusters.admin.client import ClusterUnreachable, connect, describe, topic_configs
-from airmirror.clusters.admin.creation import TopicCreationRefused, create_partitions, create_topics
-from airmirror.clusters.admin.description import NewPartitions, NewTopic
+from airmirror.clusters.admin.client import AccessDenied, Admin, ClusterUnreachable, connect, describe, topic_configs
+from airmirror.clusters.admin.creation import Created, TopicCreationRefused, create_partitions, create_topics
+from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Cluster, Flow, parse
+from airmirror.topics import sync
 from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import Broker
 
@@ -82,6 +84,40 @@ def test_a_topic_that_the_target_refuses_is_left_out(east: Broker, west: Broker,
     assert isinstance(refused, TopicCreationRefused)
     assert (refused.alias, refused.topic) == ("west", f"east.{prefix}a")
     assert "set replication.factor" in str(refused)
+
+
+def test_a_topic_that_can_not_grow_is_copied_as_far_as_it_goes(
+    east: Broker, west: Broker, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror, source = flow(east, west, prefix), connect(Cluster("east", (east.bootstrap,), {}))
+    create_topics(source, [NewTopic(f"{prefix}a", 1, 1)])
+    apply(mirror, look(mirror))
+    create_partitions(source, [NewPartitions(f"{prefix}a", 1, 2)])
+    refusal = TopicCreationRefused("west", f"east.{prefix}a", "no")
+    monkeypatch.setattr(sync, "create_partitions", lambda *_: Created((), (refusal,)))
+    done = apply(mirror, look(mirror))
+    assert (
+        done.topics == {f"{prefix}a": f"east.{prefix}a"}
+        and done.errors == (refusal,)
+        and done.refused == (str(refusal),)
+    )
+
+
+def test_a_topic_of_somebody_else_may_be_hidden(
+    east: Broker, west: Broker, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing of the flow is on the target yet, any topic tells which configs the target has, if we may see it."""
+    mirror, asked = flow(east, west, prefix), sync.topic_configs
+    create_topics(connect(mirror.source), [NewTopic(f"{prefix}a", 1, 1)])
+
+    def guarded(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, ConfigValue]]:
+        if admin.cluster.alias == "west":
+            raise AccessDenied("west", "west:1", "not yours")
+        return asked(admin, names)
+
+    monkeypatch.setattr(sync, "topic_configs", guarded)
+    planned = look(mirror)
+    assert [each.name for each in planned.create] == [f"east.{prefix}a"] and planned.configs_unknown
 
 
 def test_no_topic_matches(east: Broker, west: Broker, prefix: str) -> None:

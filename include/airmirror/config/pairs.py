@@ -33,5 +33,4 @@ def interval_seconds(flow: Flow) -> int | None:
     """Seconds from one heartbeat to the next; None: none are emitted (switched off, or less than 0 as in MirrorMaker 2)."""
     if not flow.settings.emit_heartbeats_enabled:
         return None
-    seconds = flow.settings.emit_heartbeats_interval_seconds
-    return None if seconds < 0 else max(1, seconds)
+    return max(1, flow.settings.emit_heartbeats_interval_seconds)

@@ -89,8 +89,15 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Settings:
-        """From the values of keys; those that have none have the table's default. Raises ValueError."""
-        return cls(**{each.name: typed(KEY_OF[each.name], values) for each in fields(cls)})
+        """From the values of keys; those that have none have the table's default. An interval below 0 switches off what it is
+        of, as in MirrorMaker 2 (Scheduler.scheduleRepeating). Raises ValueError."""
+        found = {each.name: typed(KEY_OF[each.name], values) for each in fields(cls)}
+        off = (
+            name.removesuffix("_interval_seconds")
+            for name in found
+            if name.endswith("_interval_seconds") and found[name] < 0
+        )
+        return cls(**found | {f"{name}_enabled": False for name in off})
 
 
 KEY_OF = {name.replace(".", "_").replace("-", "_"): key for name, key in KEYS.items()}

@@ -180,8 +180,12 @@ def topics_as_known(
 
 
 def _without_blocks(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
-    """The ACLs to copy, without what keeps writers out of the source for a migration: they still write on the target."""
-    blocked = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(ProducerBlock)}
+    """The ACLs to copy, without what keeps writers out of the source for a migration, of this flow or another one from there:
+    they still write on the target."""
+    source = opened.flow.source.alias
+    beside = [flow.name for flow in opened.configuration.flows.values() if flow.source.alias == source]
+    blocks = [each for name in beside for each in opened.ledger.other(name).of_kind(ProducerBlock)]
+    blocked = {(planned.topics.get(each.topic), each.principal) for each in blocks}
     return tuple(acl for acl in planned.acls if not _denies_writing(acl) or (acl.topic, acl.principal) not in blocked)
 
 

@@ -84,14 +84,14 @@ def config_differences(
         change = None
         if not settled:
             stays = "topics.log.append.time names the topic" if times_replaced and key == TIMESTAMP_TYPE else None
-            stays = stays or _stays(key, here, there, excluded)
+            stays = stays or _stays(flow, key, here, there, excluded)
             stays = stays or (None if enabled else "sync.topic.configs.enabled = false")
             if stays and alike:
                 continue
             change = None if stays else ConfigChange(remote, key, there.value, wanted)
             reason = stays or reason
         elif key not in ALWAYS:
-            reason = _stays(key, here, there, excluded) or reason
+            reason = _stays(flow, key, here, there, excluded) or reason
         found.append(ConfigDifference(key, here.value, there.value, change, reason))
     return tuple(found)
 
@@ -100,7 +100,9 @@ def _wanted(flow: Flow, key: str, here: ConfigValue, there: ConfigValue) -> tupl
     """The value that a remote topic's config should have, None for the target's default; and why."""
     if key in ALWAYS:
         return ALWAYS[key], f"exact copies need {ALWAYS[key]}"
-    unset = here.is_default or here.source == "STATIC_BROKER_CONFIG"
+    if key in UNLESS_SET and flow.is_aggregate:
+        return UNLESS_SET[key], "other sources' records of any time are replicated too"
+    unset = flow.is_aggregate or here.is_default or here.source == "STATIC_BROKER_CONFIG"
     if key in UNLESS_SET and unset:
         return UNLESS_SET[key], "the source does not set it on the topic, and records of any time are replicated"
     if key == LARGEST and unset:
@@ -111,10 +113,12 @@ def _wanted(flow: Flow, key: str, here: ConfigValue, there: ConfigValue) -> tupl
     return here.value, "the source's value is copied"
 
 
-def _stays(key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilter) -> str | None:
+def _stays(flow: Flow, key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilter) -> str | None:
     """Return why a config is not copied at all, whatever the values are."""
     if excluded.matches(key):
         return "config.properties.exclude names it"
+    if flow.is_aggregate and key not in (*ALWAYS, *UNLESS_SET, LARGEST):
+        return "other sources' topics are copied into it too: set it on the remote topic"
     if here.read_only or there.read_only:
         return "it is read-only"
     if here.sensitive:

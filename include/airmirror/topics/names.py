@@ -10,7 +10,7 @@ from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import problem_of
 from airmirror.config.schedules import CONTINUOUS
 from airmirror.errors import AirmirrorError
-from airmirror.naming import ReplicationPolicy, TopicFilter, hops, mapping_topic, policy, replicated
+from airmirror.naming import ReplicationPolicy, TopicFilter, hops, is_cycle, mapping_topic, policy, replicated
 
 LONGEST_NAME = 249
 """Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
@@ -54,6 +54,25 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     }
     chosen |= {topic: flow.returns[topic] for topic in topics if topic in flow.returns}
     return dict(sorted(chosen.items()))
+
+
+def named_like_source(flow: Flow, topics: Iterable[str]) -> list[str]:
+    """Those of the source's ``topics`` that the flow names, and whose names say that they came from the source itself: no flow
+    brings those, and the rule against cycles keeps them back."""
+    names, chosen = policy_of(flow), TopicFilter(flow.topics, flow.topics_exclude)
+    alike = [each for each in topics if chosen.matches(each) and names.topic_source(each) == flow.source.alias]
+    brought = select(flow, alike)
+    return [each for each in alike if each not in brought and not names.is_internal_topic(each)]
+
+
+def came_back(flow: Flow, topics: Iterable[str]) -> set[str]:
+    """Those of the source's ``topics`` whose names say that other flows brought them, and that the target has them already."""
+    names, source = policy_of(flow), flow.source.alias
+    return {
+        each
+        for each in topics
+        if is_cycle(each, names, source, flow.target.alias) and names.topic_source(each) != source
+    }
 
 
 def other_aliases(flow: Flow) -> TopicFilter:

@@ -21,7 +21,7 @@ from airmirror.naming import mapping_topic
 from airmirror.tell import Tell, silent
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
-from airmirror.topics.names import select
+from airmirror.topics.names import named_like_source, select
 from airmirror.topics.remote import REFRESHES, RefusedTopic, Topic, TopicPlan, plan
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def look(
     in_the_way |= {topic: why for topic in remote if (why := why_shut(topic))}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
-    looked_at = topic_configs(target, old or sorted(there.topics)[:1])
+    looked_at = topic_configs(target, old) if old else _of_any_topic(target, there)
     planned = plan(
         flow=flow,
         source=_topics(here, topic_configs(source, remote)),
@@ -118,6 +118,9 @@ def look(
             *warnings,
             f"{len(new)} new topics are not replicated ({REFRESHES} = false): {named(new, MOST_NAMED)}",
         )
+    if alike := named_like_source(flow, here.topics):
+        kept = f"{named(alike, MOST_NAMED)} of {flow.source.alias!r}: not replicated, as by their names they came from there"
+        warnings = (*warnings, f"{kept}; rename them, exclude them, or give the cluster another alias")
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     gone = {topic: remote for topic, remote in gone.items() if not why_shut(topic)}  # what is frozen may have moved
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
@@ -135,6 +138,14 @@ def look(
     return replace(planned, acls=missing)
 
 
+def _of_any_topic(target: Admin, there: ClusterDescription) -> dict[str, dict[str, ConfigValue]]:
+    """The configs of one topic; none where there is none, or it is somebody else's, who does not let us see them."""
+    try:
+        return topic_configs(target, sorted(there.topics)[:1])
+    except AccessDenied:
+        return {}
+
+
 def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
     """Do what the plan says, and wait until the topics can be written to; at most ``admin.timeout.ms`` for each kind.
 
@@ -149,7 +160,7 @@ def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
     created = create_topics(target, _with_known_configs(flow, planned, target), timeout)
     grown = create_partitions(target, planned.grow, timeout)
     errors = (*created.refused, *grown.refused)
-    not_ready = {error.topic for error in errors}
+    not_ready = {error.topic for error in created.refused}  # what could not grow is copied as far as it goes
     ready = {topic: remote for topic, remote in planned.topics.items() if remote not in not_ready}
     if planned.configs:
         tell(f"configs: {len(planned.configs)} to change")

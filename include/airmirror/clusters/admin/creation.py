@@ -183,6 +183,8 @@ def _reason(topic: NewTopic | NewPartitions, error: BaseException) -> str:
     way_out = _WAYS_OUT.get(_code(error))
     if isinstance(topic, NewTopic) and _code(error) == KafkaError.INVALID_REPLICATION_FACTOR:
         way_out = f"set {topic.factor_key} to the number of brokers at most"
+    elif isinstance(topic, NewPartitions) and _code(error) == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        way_out = "the user of the target needs ALTER on the topic"
     return f"{reason}; {way_out}" if way_out else reason
 
 

@@ -83,7 +83,13 @@ def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
     aliases = dict.fromkeys(alias for connector in fit for alias in connector.flow.split("->"))
     found.put("clusters", Node(fit[0].line, ", ".join(aliases)))
     for name in dict.fromkeys(connector.flow for connector in fit):
-        of_flow = {connector.kind: connector for connector in fit if connector.flow == name}
+        of_flow: dict[str, Connector] = {}
+        for connector in fit:
+            if connector.flow == name and of_flow.setdefault(connector.kind, connector) is not connector:
+                problem = (
+                    f"a second {connector.kind} of {name}: here it is one flow; join the topics of both in one of them"
+                )
+                found.problems.append(Problem(connector.line, connector.name, problem))
         if SOURCE not in of_flow:
             problem = f"there is no {SOURCE} from {name.replace('->', ' to ')}: nothing is replicated"
             found.problems.append(Problem(next(iter(of_flow.values())).line, name, problem))
@@ -94,11 +100,13 @@ def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
 
 def _flow(found: FoundSettings, name: str, connectors: Mapping[str, Connector]) -> None:
     of_source = connectors[SOURCE]
+    off = {kind for kind, each in connectors.items() if kind != SOURCE and each.get("enabled") == "false"}
+    connectors = {kind: each for kind, each in connectors.items() if kind not in off}
     for connector in connectors.values():
         for key, value in connector.config.items():
             if (side := _SIDE.fullmatch(key)) and key not in _NAMED:
                 _of_cluster(found, name, alias=name.split("->")[side[1] == "target"], key=side[2], value=value)
-    found.put(f"{name}.enabled", Node(of_source.line, "true"))
+    found.put(f"{name}.enabled", of_source.config.get("enabled", Node(of_source.line, "true")))
     for key, value in _merged(found, name, connectors):
         found.put(f"{name}.{key}", value)
     _progress(found, name, of_source)
@@ -106,7 +114,7 @@ def _flow(found: FoundSettings, name: str, connectors: Mapping[str, Connector]) 
         if kind not in connectors:
             for key in keys:
                 found.put(f"{name}.{key}", Node(of_source.line, "false"))
-            message = f"off, since there is no {kind}"
+            message = f"off, as its {kind} is" if kind in off else f"off, since there is no {kind}"
             found.notes.append(Problem(of_source.line, f"{name}.{keys[0]}", message))
 
 

@@ -7,8 +7,9 @@ like ``${strimzisecrets:<secret>:<key>}`` (strimzi-kafka-operator 1.2, KafkaMirr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from airmirror.config.errors import Problem
 from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, FoundSettings
@@ -19,12 +20,12 @@ SECRETS = "strimzisecrets"
 _CONNECTORS = {"sourceConnector": SOURCE, "checkpointConnector": CHECKPOINT, "heartbeatConnector": HEARTBEAT}
 _PATTERNS = {
     "topicsPattern": "topics",
-    "topicsExcludePattern": "topics.exclude",
     "topicsBlacklistPattern": "topics.exclude",
+    "topicsExcludePattern": "topics.exclude",
     "groupsPattern": "groups",
-    "groupsExcludePattern": "groups.exclude",
     "groupsBlacklistPattern": "groups.exclude",
-}
+    "groupsExcludePattern": "groups.exclude",
+}  # of two for one key the later counts
 _OF_CLUSTER = {"alias", "bootstrapServers", "config", "tls", "authentication", "offsetStorageTopic"}
 # Fields that have no effect here, each with the reason.
 _OF_PODS = dict.fromkeys(
@@ -67,7 +68,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
         for name, kind in _CONNECTORS.items():
             if name in mirror.fields:
                 node = mirror.at(name)
-                made = _connector(node, f"{names}.{kind}", kind, both | _patterns(mirror), found)
+                made = _connector(node, f"{names}.{kind}", kind, found, both, _patterns(mirror))
                 yield replace(made, workers_offsets=_workers_offsets(to))
 
 
@@ -81,12 +82,19 @@ def connector_of(resource: Node, found: FoundSettings) -> Connector:
     """The connector of a KafkaConnector."""
     spec = resource.at("spec")
     kind = spec.at("class").text.removeprefix(PACKAGE)
-    return _connector(spec, resource.at("metadata", "name").text, kind, {}, found)
+    return _connector(spec, resource.at("metadata", "name").text, kind, found)
 
 
-def _connector(node: Node, name: str, kind: str, config: dict[str, Node], found: FoundSettings) -> Connector:
+def _connector(
+    node: Node,
+    name: str,
+    kind: str,
+    found: FoundSettings,
+    clusters: Mapping[str, Node] = MappingProxyType({}),
+    patterns: Mapping[str, Node] = MappingProxyType({}),
+) -> Connector:
     _tell(found, node, name, {"config", "tasksMax", "class"}, _OF_RUNNING)
-    config = config | node.at("config").fields
+    config = {**clusters, **node.at("config").fields, **patterns}
     if "tasksMax" in node.fields and kind == SOURCE:
         config["tasks.max"] = node.at("tasksMax")
     return Connector(name, kind, config, node.line)

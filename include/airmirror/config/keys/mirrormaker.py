@@ -96,12 +96,12 @@ _TOPICS = (
     BOOLEAN("sync.topic.configs.enabled = true", "Keep remote topics' configs as the source's."),
     LONG(
         "sync.topic.configs.interval.seconds = 600",
-        "How often configs are copied while a window follows the log; every window does it first.",
+        "How often configs are copied while a window follows the log; every window does it first; less than 0: never.",
     ),
     BOOLEAN("sync.topic.acls.enabled = true", "Give remote topics the ACLs of their topics' readers."),
     LONG(
         "sync.topic.acls.interval.seconds = 600",
-        "How often ACLs are copied while a window follows the log; every window does it first.",
+        "How often ACLs are copied while a window follows the log; every window does it first; less than 0: never.",
     ),
     BOOLEAN(
         "refresh.topics.enabled = true",
@@ -111,7 +111,7 @@ _TOPICS = (
     LONG(
         "refresh.topics.interval.seconds = 600",
         "How often remote topics are compared while a window follows the log; every window does it first, and new topics and "
-        "partitions are seen within seconds.",
+        "partitions are seen within seconds; less than 0 is as refresh.topics.enabled = false.",
     ),
     CLASS(
         "forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin",
@@ -162,7 +162,7 @@ _GROUPS = (
         reason=_EVERY_TIME,
     ),
     BOOLEAN("emit.checkpoints.enabled = true", "Whether to write checkpoints."),
-    LONG("emit.checkpoints.interval.seconds = 60", "How often checkpoints are written."),
+    LONG("emit.checkpoints.interval.seconds = 60", "How often checkpoints are written; less than 0 writes none."),
     SHORT("checkpoints.topic.replication.factor = 3", "Of the checkpoints topic."),
     BOOLEAN("sync.group.offsets.enabled = false", "Move idle groups on the target."),
     SECONDS(

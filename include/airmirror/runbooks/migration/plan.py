@@ -12,7 +12,6 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
-from airmirror.naming import is_cycle
 from airmirror.report.document import Finding
 from airmirror.runbooks.failover.groups import GroupPoint, groups_now
 from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
@@ -22,7 +21,7 @@ from airmirror.runbooks.migration.moving import Moving, move_groups, writers
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import SlotPartition
 from airmirror.tell import Tell, silent
-from airmirror.topics.names import policy_of
+from airmirror.topics.names import came_back, policy_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 
@@ -87,7 +86,7 @@ def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> Migrat
         unverified=len(opened.ledger.unverified()),
         held=[f"{topic}-{number}" for topic, number in sorted(opened.ledger.holds())],
         foreign=foreign,
-        returning={each for each in source.topics if is_cycle(each, policy, flow.source.alias, flow.target.alias)},
+        returning=came_back(flow, source.topics),
         copies=_copies(opened.ledger),
         takes_ms=takes_ms,
         has_reverse=opened.configuration.has_reverse(flow),

@@ -23,7 +23,8 @@ class MirrorMakerRuns(RunbookError, transient=True):
         again = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
             f"MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
-            f"connectors: PUT /connectors/<name>/stop), then {again}"
+            f"connectors: PUT /connectors/<name>/stop; of a process with other flows too: {self.flow}.enabled = false and "
+            f"{self.flow}.emit.heartbeats.enabled = false in its file), then {again}"
         )
 
 
