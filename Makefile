@@ -86,7 +86,7 @@ check: install site ## ruff, mypy, import-linter, the figures of the house, the 
 # pytest loads before that file too.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reorder $(SKIPS)
 
-test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
+test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (one to two minutes on 2 cores)
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
 # Four share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
