@@ -18,7 +18,7 @@ from airmirror_local.brokers import Broker
 CLUSTERS = "clusters = east, west\neast.bootstrap.servers=a:1\nwest.bootstrap.servers=b:1\neast->west.enabled=true\n"
 
 
-AGGREGATE = "aggregate = true"
+AGGREGATE = "east->west.aggregate = true"
 
 
 def flow(lines: str = "") -> Flow:

@@ -43,7 +43,8 @@ def test_topics_named_as_if_they_came_from_their_own_cluster() -> None:
     assert named_like_source(flow("topics.exclude = east.*"), names) == []
     identity = flow("replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
     assert named_like_source(identity, names) == []
-    assert came_back(flow(), names) == {"west.orders", "north.east.orders"}
+    back = came_back(flow(), names)
+    assert {"west.orders", "north.east.orders"} <= back and not back & {"east.orders", "orders", "north.orders"}
 
 
 def test_only_what_is_named_besides_heartbeats() -> None:

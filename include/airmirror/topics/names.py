@@ -60,19 +60,23 @@ def named_like_source(flow: Flow, topics: Iterable[str]) -> list[str]:
     """Those of the source's ``topics`` that the flow names, and whose names say that they came from the source itself: no flow
     brings those, and the rule against cycles keeps them back."""
     names, chosen = policy_of(flow), TopicFilter(flow.topics, flow.topics_exclude)
-    alike = [each for each in topics if chosen.matches(each) and names.topic_source(each) == flow.source.alias]
-    brought = select(flow, alike)
-    return [each for each in alike if each not in brought and not names.is_internal_topic(each)]
+    return [
+        each
+        for each in _cycles(flow, topics)
+        if chosen.matches(each) and names.topic_source(each) == flow.source.alias and not names.is_internal_topic(each)
+    ]
 
 
 def came_back(flow: Flow, topics: Iterable[str]) -> set[str]:
     """Those of the source's ``topics`` whose names say that other flows brought them, and that the target has them already."""
-    names, source = policy_of(flow), flow.source.alias
-    return {
-        each
-        for each in topics
-        if is_cycle(each, names, source, flow.target.alias) and names.topic_source(each) != source
-    }
+    names = policy_of(flow)
+    return {each for each in _cycles(flow, topics) if names.topic_source(each) != flow.source.alias}
+
+
+def _cycles(flow: Flow, topics: Iterable[str]) -> Iterator[str]:
+    names = policy_of(flow)
+    source, target = flow.source.alias, flow.target.alias
+    return (each for each in topics if each not in flow.returns and is_cycle(each, names, source, target))
 
 
 def other_aliases(flow: Flow) -> TopicFilter:

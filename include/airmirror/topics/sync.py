@@ -139,7 +139,7 @@ def look(
 
 
 def _of_any_topic(target: Admin, there: ClusterDescription) -> dict[str, dict[str, ConfigValue]]:
-    """The configs of one topic; none where there is none, or it is somebody else's, who does not let us see them."""
+    """The configs of one topic; none where there is none, or where this user may not see it: it need not be the flow's."""
     try:
         return topic_configs(target, sorted(there.topics)[:1])
     except AccessDenied:
