@@ -61,7 +61,7 @@ def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 6
         state = index.state()
         if state.reaches(ends):
             return state
-    raise LedgerBegunAnew(source, mapping_topic(source))
+    raise LedgerBegunAnew(index.flow, mapping_topic(source))
 
 
 def _read_tails(
