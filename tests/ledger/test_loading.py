@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 import sqlalchemy as sql
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, tables
@@ -122,6 +122,29 @@ def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
 
     load(after_cleaning, compacted(log))
     assert contents(after_cleaning, "scanned") == contents(at_once, "scanned")
+
+
+# What lies in the log: None for a reset, or the offset of a verdict, and how many records its gate has not seen.
+slept = st.lists(st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=8)
+
+
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(found=slept, cuts=st.lists(st.integers(0, 8), max_size=3))
+@example(found=[None, (3, 1), (2, 1)], cuts=[2])  # what counts for nothing keeps out no other
+def test_verdicts_of_gates_that_slept_make_the_same_ledger_in_any_split(
+    ledger: Ledger, found: list[tuple[int, int] | None], cuts: list[int]
+) -> None:
+    log = [
+        written(at, verified(each[0], seen=max(0, at - each[1])) if each else reset_at(at))
+        for at, each in enumerate(found)
+    ]
+    at_once, in_parts = ledger.flow("a->w"), ledger.flow("b->w")
+    for flow in (at_once, in_parts):
+        flow.forget()
+    load(at_once, log)
+    for start, end in pairwise(sorted({0, *(min(cut, len(log)) for cut in cuts), len(log)})):
+        load(in_parts, log[start:end], start)
+    assert contents(in_parts) == contents(at_once)
 
 
 def test_a_number_that_no_database_keeps_is_an_error_for_good(ledger: Ledger) -> None:
