@@ -372,10 +372,11 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
         Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(2**63)),
         Entry(0, 1, 0, source_offset_key("east", "orders", 2**31), source_offset_value(1)),
         Entry(0, 2, 0, source_offset_key("east", "a\0b", 0), source_offset_value(1)),
-        Entry(0, 3, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
+        Entry(0, 3, 0, source_offset_key("east", "half", 0).replace(b"half", rb"\ud800"), source_offset_value(1)),
+        Entry(0, 4, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
     ]
-    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, cluster="east")
-    assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
+    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 5}, cluster="east")
+    assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 4
 
 
 def test_what_a_later_version_wrote_is_not_skipped(ledger: Ledger) -> None:

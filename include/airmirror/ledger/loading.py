@@ -269,7 +269,8 @@ def _check_names(record: Record) -> None:
 
 
 def _check_text(name: str, text: str, longest: int) -> None:
-    if len(text) > longest or "\0" in text:
+    is_whole = text.encode(errors="ignore").decode() == text  # JSON can escape half a character
+    if len(text) > longest or "\0" in text or not is_whole:
         raise MalformedRecord(f"a {name} of {len(text)} characters that begins with {text[:40]!r}")
 
 
