@@ -20,7 +20,7 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, pages, verified
+from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
@@ -292,9 +292,9 @@ class FlowLedger:
         return self._ask(scanning.contents)
 
     def forget(self) -> None:
-        """Delete everything of this flow but the pages of its past."""
+        """Delete everything of this flow that can be read or measured again."""
         with writing(self.engine, self.flow) as connection:
-            for table in (table for table in metadata.sorted_tables if table is not pages):
+            for table in (table for table in metadata.sorted_tables if table not in KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
