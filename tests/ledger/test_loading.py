@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,8 +15,8 @@ import sqlalchemy as sql
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, tables
-from airmirror.ledger.database import reading
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, LedgerUnavailable, queries, tables
+from airmirror.ledger.database import reading, writing
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
@@ -30,6 +31,7 @@ from airmirror.wire.mappings import (
     Verified,
 )
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from support.databases import new_database
 from support.examples import examples
 from support.forked import processes
 from support.ledgers import (
@@ -286,6 +288,18 @@ def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: L
     assert beside.state().positions == {}
     with pytest.raises(LedgerBegunAnew):  # a process that was slower, at what is not there any more
         load(beside, [written(4, mapping(40, 50))], 4)
+
+
+def test_no_other_rebuild_loads_a_part_while_it_takes_the_old_one_s_place(postgresql: str) -> None:
+    """Both read into the same part: half of what the other one loads would leave a gap."""
+    url = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
+    with closing(Ledger(url)) as one, closing(Ledger(f"{url}&options=-c%20lock_timeout%3D200")) as other:
+        flow = one.flow("east->west")
+        beside = flow.anew()
+        load(beside, [written(0, mapping(0, 10))], 0)
+        with writing(one.engine, beside.flow), pytest.raises(LedgerUnavailable, match="lock timeout"):
+            other.flow(flow.flow).replace_by(other.flow(beside.flow))
+        assert flow.last_mappings() == {} and beside.last_mappings() == {("orders", 0): mapping(0, 10)}
 
 
 def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
-from airmirror.ledger.database import reading, rows_of, writing
+from airmirror.ledger.database import exclude, reading, rows_of, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics, Standing
@@ -306,6 +306,7 @@ class FlowLedger:
     def replace_by(self, beside: FlowLedger) -> bool:
         """Take what another part holds for everything of this flow, at once; False, and nothing, where this one has read more."""
         with writing(self.engine, self.flow) as connection:
+            exclude(connection, beside.flow)  # another rebuild may begin it anew, and load it
             read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):
