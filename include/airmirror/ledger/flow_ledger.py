@@ -62,6 +62,16 @@ class FlowLedger:
         """Delete what was loaded from a topic, which is then read again."""
         self._do(scanning.forget_topic, topic)
 
+    def forget_slept(self, topics: Sequence[str], now_ms: int) -> bool:
+        """Forget both internal topics, if the last tombstones may not be in them any more; whether they were."""
+        with writing(self.engine, self.flow) as connection:
+            return scanning.forget_slept(connection, self.flow, topics, now_ms)
+
+    def note_read(self, begun_ms: int) -> None:
+        """Note that both internal topics were read up to where they ended then, or later. Once an hour is enough."""
+        if begun_ms - (self.last_begun(scanning.READ) or 0) >= scanning.HOUR_MS:
+            self.note_begun(scanning.READ, begun_ms)
+
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
         with reading(self.engine) as connection:
