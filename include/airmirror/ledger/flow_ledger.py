@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
 from airmirror.ledger.database import exclude, reading, rows_of, writing
+from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics, Standing
@@ -21,6 +22,7 @@ from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
 from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, verified
+from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
@@ -51,12 +53,24 @@ class FlowLedger:
         return {row.partition: row.next_offset for row in self.read_of(topic, topic_id)}
 
     def read_of(self, topic: str, topic_id: UUID) -> Sequence[Any]:
-        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch."""
+        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch.
+
+        Raises FreezeLost.
+        """
         rows = self._ask(scanning.scanned_of, topic)
         if all(row.topic_id == str(topic_id) for row in rows):
             return rows
+        if is_mapping_topic(topic):
+            self.check_no_freeze_is_lost(topic)
         self.forget_topic(topic)
         return ()
+
+    def check_no_freeze_is_lost(self, topic: str) -> None:
+        """Raise FreezeLost where something is frozen by what was loaded from a mapping topic that was deleted."""
+        if (
+            frozen := self.owners().frozen
+        ) and " " not in self.flow:  # a part is read for a while, and nothing of it frozen
+            raise FreezeLost(self.flow, topic, tuple(sorted(frozen)))
 
     def forget_topic(self, topic: str) -> None:
         """Delete what was loaded from a topic, which is then read again."""
