@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airmirror.flows.freezing import owners_now, unfreeze
+from airmirror.flows.maintenance import DAY_MS, prune
 from airmirror.flows.prepare import prepare
 from airmirror.flows.resuming import ReturnNotFinished
 from airmirror.flows.verification import compare_all
@@ -137,3 +139,19 @@ def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path)
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
     assert all(row.error is None for row in compare_all(both.forward, []))
     assert undo(both.pair, FailbackOrder(**WHY)).rows("topics") == [], "there is nothing left to undo"
+
+
+def test_the_account_of_what_has_returned_is_not_pruned_when_it_may_return_again(sides: Sides, tmp_path: Path) -> None:
+    """By a deployment that has seen nothing of the failback: without the account, all would be rescued to where it came from."""
+    both = forward_and_reverse(sides.east, sides.west, tmp_path)
+    write(both.east, both.topic, 0, 10)
+    both.window(both.forward)
+    fail_over(without_source(both.forward), DISASTER)
+    steps.return_step(both.pair, ORDER)
+    for first in (100, 200):  # of the second window's records the newest mapping records stay anyway
+        write(both.west, both.remote, first, 8)
+        both.window(both.reverse)
+    undo(both.pair, FailbackOrder(**WHY))
+    later = int(time.time() * 1000) + 100 * DAY_MS
+    assert prune(both.elsewhere(tmp_path).reverse, 1, now_ms=later).mappings == 0
+    assert failback_plan(both.now(both.forward)).never == 0

@@ -20,9 +20,11 @@ from airmirror.flows.post_window import sync_group_offsets_if_due
 from airmirror.flows.prepare import Opened, prepare, read_again
 from airmirror.flows.reset import Choice, ResetOrder, carry_out, consider
 from airmirror.flows.status import flow_status
-from airmirror.ledger import Ledger
+from airmirror.ledger import FreezeLost, Ledger
+from airmirror.naming import mapping_topic
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows import driver, fence
 from airmirror.windows.errors import FlowBusy, FlowFrozen, TopicFrozen
 from airmirror.windows.resets import ResetNotPossible
@@ -35,7 +37,7 @@ from support.flows import Mirror, at_once, in_this_process, mirror
 from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_event, numbered
 from support.groups import commit, committed
 from support.ledgers import MAPPINGS, TOPIC_ID, compacted, written
-from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce
+from support.topics import Record, assert_mirrored, create_topic, delete_topic, end_offsets, produce
 
 WHY = {"reason": "east burns", "by": "ada"}
 
@@ -217,6 +219,28 @@ def test_freezes_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker,
     cleaned = Ledger(f"sqlite:///{tmp_path}/cleaned.db").flow("a->b")
     cleaned.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
     assert cleaned.owners() == owners
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_freeze_is_not_lost_with_its_mapping_topic(
+    east: Broker, west: Broker, tmp_path: Path, made_again: bool
+) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    assert flow.run().is_verified
+    freeze(flow.opened, (), **WHY)
+    delete_topic(west, mapping_topic(flow.flow.source.alias))
+    if made_again:
+        ensure_internal_topics(flow.flow)
+    for work in (prepare, prepare, lambda opened: freeze(opened, (), **WHY)):
+        with pytest.raises(FreezeLost, match=r"`airmirror ledger rebuild --flow .*`airmirror flow freeze --reason"):
+            work(flow.opened)
+    if not made_again:
+        delete_topic(west, mapping_topic(flow.flow.source.alias))  # the last one has made it
+    read_again(flow.opened)
+    assert flow.opened.ledger.owners().frozen == {} and freeze(flow.opened, (), **WHY)
+    with pytest.raises(FlowFrozen):
+        prepare(flow.opened)
 
 
 def test_a_freeze_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from airmirror.flows.freezing import freeze, unfreeze
 from airmirror.flows.maintenance import DAY_MS, prune
+from airmirror.flows.post_window import prune_if_due
 from airmirror.flows.prepare import catch_up_ledger, read_again
 from airmirror.ledger.pages import AUDITS, GATE, REPORTS, PagePlace, keep_page, pages_of
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows.fence import end_window
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.hostile import delete_records
@@ -78,3 +83,25 @@ def test_what_is_frozen_is_kept(east: Broker, west: Broker, tmp_path: Path) -> N
     assert prune(flow.opened, 1, now_ms=later).mappings == 0
     unfreeze(flow.opened, [flow.topic], reason="back", by="ada")
     assert prune(flow.opened, 1, now_ms=later).mappings == 2
+
+
+def test_who_slept_until_another_one_took_the_lease_deletes_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """What is deleted by its key may have been written again since."""
+    flow = mirror(east, west, tmp_path)
+    ledger = flow.opened.ledger
+    for round in range(2):
+        produce(east, flow.topic, [Record(b"%d" % round)])
+        assert flow.run().is_verified
+
+    def take_its_lease(phase: str) -> None:
+        if phase.startswith("forgetting"):
+            assert end_window(flow.flow, ledger, "prune")
+
+    later = int(time.time() * 1000) + 100 * DAY_MS
+    with pytest.raises(SlotFenced):
+        prune(flow.opened, 1, now_ms=later, tell=take_its_lease)
+    catch_up_ledger(flow.opened)
+    assert len(list(ledger.mappings(flow.topic, 0))) == 2
+    delete_records(east, flow.topic, 1)
+    assert prune_if_due(flow.opened, take_its_lease) is None, "another time"
+    assert prune_if_due(flow.opened) == 1

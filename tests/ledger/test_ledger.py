@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from airmirror.flows.prepare import Opened, read_again
-from airmirror.ledger import FlowLedger, Ledger, LedgerUnavailable
+from airmirror.ledger import FlowLedger, FreezeLost, Ledger, LedgerUnavailable
 from airmirror.ledger.database import connect, reading
 from airmirror.partitions import Entry
 from airmirror.wire.mappings import (
@@ -30,6 +30,7 @@ from airmirror.wire.mappings import (
     decode,
 )
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from airmirror.wire.owners import OrderScope, Owner, Ownership
 from airmirror_local.brokers import Broker
 from support.examples import examples
 from support.flows import mirror
@@ -181,6 +182,18 @@ def test_a_topic_that_was_made_anew_begins_empty(ledger_url: str) -> None:
         assert ledger.scanned(TOPIC, OTHER) == {}
         assert ledger.last_mappings() == {} and ledger.leases() == [] and list(ledger.mappings("orders", 0)) == []
         assert ledger.scanned(PROGRESS, ID) == {0: 1}
+
+
+def test_a_freeze_is_not_forgotten_with_the_topic_that_said_so(ledger_url: str) -> None:
+    """Only the ledger knows by now that applications write on the target."""
+    shut = Ownership("orders", Owner.TARGET, OrderScope.TOPIC, "", "w", 1, 1, 1, "moved", "ada")
+    with opened(ledger_url) as ledger:
+        load(ledger, entries(mapping(0, 10), shut))
+        with pytest.raises(FreezeLost, match=f"is frozen for orders, and {TOPIC} with the record of it") as lost:
+            ledger.scanned(TOPIC, OTHER)
+        assert not lost.value.transient and ledger.owners().frozen and ledger.last_mappings()
+        load(ledger, entries(replace(shut, owner=Owner.SOURCE), start=2))
+        assert ledger.scanned(TOPIC, OTHER) == {} and ledger.last_mappings() == {}
 
 
 def test_flows_in_one_database_are_apart(ledger_url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,11 +12,11 @@ from itertools import pairwise
 
 import pytest
 import sqlalchemy as sql
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, tables
-from airmirror.ledger.database import reading
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, LedgerUnavailable, queries, tables
+from airmirror.ledger.database import reading, writing
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.results import committed
@@ -30,6 +31,7 @@ from airmirror.wire.mappings import (
     Verified,
 )
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from support.databases import new_database
 from support.examples import examples
 from support.forked import processes
 from support.ledgers import (
@@ -122,6 +124,29 @@ def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
 
     load(after_cleaning, compacted(log))
     assert contents(after_cleaning, "scanned") == contents(at_once, "scanned")
+
+
+# What lies in the log: None for a reset, or the offset of a verdict, and how many records its gate has not seen.
+slept = st.lists(st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=8)
+
+
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(found=slept, cuts=st.lists(st.integers(0, 8), max_size=3))
+@example(found=[None, (3, 1), (2, 1)], cuts=[2])  # what counts for nothing keeps out no other
+def test_verdicts_of_gates_that_slept_make_the_same_ledger_in_any_split(
+    ledger: Ledger, found: list[tuple[int, int] | None], cuts: list[int]
+) -> None:
+    log = [
+        written(at, verified(each[0], seen=max(0, at - each[1])) if each else reset_at(at))
+        for at, each in enumerate(found)
+    ]
+    at_once, in_parts = ledger.flow("a->w"), ledger.flow("b->w")
+    for flow in (at_once, in_parts):
+        flow.forget()
+    load(at_once, log)
+    for start, end in pairwise(sorted({0, *(min(cut, len(log)) for cut in cuts), len(log)})):
+        load(in_parts, log[start:end], start)
+    assert contents(in_parts) == contents(at_once)
 
 
 def test_a_number_that_no_database_keeps_is_an_error_for_good(ledger: Ledger) -> None:
@@ -265,6 +290,18 @@ def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: L
         load(beside, [written(4, mapping(40, 50))], 4)
 
 
+def test_no_other_rebuild_loads_a_part_while_it_takes_the_old_one_s_place(postgresql: str) -> None:
+    """Both read into the same part: half of what the other one loads would leave a gap."""
+    url = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
+    with closing(Ledger(url)) as one, closing(Ledger(f"{url}&options=-c%20lock_timeout%3D200")) as other:
+        flow = one.flow("east->west")
+        beside = flow.anew()
+        load(beside, [written(0, mapping(0, 10))], 0)
+        with writing(one.engine, beside.flow), pytest.raises(LedgerUnavailable, match="lock timeout"):
+            other.flow(flow.flow).replace_by(other.flow(beside.flow))
+        assert flow.last_mappings() == {} and beside.last_mappings() == {("orders", 0): mapping(0, 10)}
+
+
 def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledger: Ledger) -> None:
     """Strimzi's connector has a name of its own, so its progress lies beside ours for ever, in another partition."""
     flow = ledger.flow("east->west")
@@ -349,10 +386,11 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
         Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(2**63)),
         Entry(0, 1, 0, source_offset_key("east", "orders", 2**31), source_offset_value(1)),
         Entry(0, 2, 0, source_offset_key("east", "a\0b", 0), source_offset_value(1)),
-        Entry(0, 3, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
+        Entry(0, 3, 0, source_offset_key("east", "half", 0).replace(b"half", rb"\ud800"), source_offset_value(1)),
+        Entry(0, 4, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
     ]
-    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, cluster="east")
-    assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
+    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 5}, cluster="east")
+    assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 4
 
 
 def test_what_a_later_version_wrote_is_not_skipped(ledger: Ledger) -> None:

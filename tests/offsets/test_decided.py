@@ -14,7 +14,7 @@ from airmirror.offsets import groups, pruning
 from airmirror.offsets.groups import settled
 from airmirror.offsets.pruning import kept_topics, prune_mappings
 from airmirror.windows.errors import FlowBusy
-from airmirror.wire.owners import Change, OrderScope, Owners, Signed, changed
+from airmirror.wire.owners import Change, OrderScope, Owners, Signed, after, changed
 
 MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
 
@@ -43,18 +43,31 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
     assert settled(MIRROR, lambda: cast(Any, next(looks))) == "once"
 
 
-def test_what_is_frozen_or_returns_keeps_all_its_mapping_records() -> None:
+UNDONE = (Change.BEGIN, Change.END, Change.GIVE_UP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param(UNDONE[:1], {"frozen", "returns"}, id="it returns"),
+        pytest.param(UNDONE, {"frozen", "returns"}, id="a failback was undone"),
+        pytest.param((*UNDONE, Change.UNFREEZE), {"frozen"}, id="and the topic unfrozen"),
+    ],
+)
+def test_what_is_frozen_or_returns_keeps_all_its_mapping_records(
+    changes: tuple[Change, ...], expected: set[str]
+) -> None:
     signed = Signed("w", 3, 1, "why", "ada")
     shut = Owners.of(changed(Owners(), Change.FREEZE, ["frozen", "orders"], signed, scope=OrderScope.TOPIC))
-    back = changed(shut, Change.BEGIN, ["orders"], signed, scope=OrderScope.TOPIC, remote={"orders": "returns"})
-    reverse = SimpleNamespace(owners=lambda: Owners.of(back))
+    back = shut
+    for change in changes:
+        remote = {"orders": "returns"} if change is Change.BEGIN else None
+        back = after(back, changed(back, change, ["orders"], signed, scope=OrderScope.TOPIC, remote=remote))
+    reverse = SimpleNamespace(owners=lambda: back)
     state = SimpleNamespace(known=[("other", 0)])
     ledger = SimpleNamespace(owners=lambda: Owners({"frozen": shut.records["frozen"]}), state=lambda: state)
     ledger.other = lambda name: {"west->east": reverse}[name]
-    assert kept_topics(cast(Any, SimpleNamespace(reverse_name="west->east")), cast(Any, ledger)) == {
-        "frozen",
-        "returns",
-    }
+    assert kept_topics(cast(Any, SimpleNamespace(reverse_name="west->east")), cast(Any, ledger)) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a fl
 @ledger_commands.command("rebuild")
 @partial(flow_command, has_json=False)
 def rebuild(given: FlowOptions) -> None:
-    """Rebuild the flow's part of the ledger from Kafka."""
+    """Rebuild the flow's part of the ledger from Kafka. A freeze that Kafka has lost is forgotten."""
     from airmirror.flows.prepare import read_again
 
     with given.opened() as opened, console.status("reading the internal topics"):

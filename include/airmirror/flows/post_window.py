@@ -15,6 +15,7 @@ from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.pruning import prune_mappings
 from airmirror.offsets.syncs import emit_offset_syncs
+from airmirror.slot.errors import SlotFenced
 from airmirror.tell import Tell, silent
 from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.windows.fence import HeldLease
@@ -134,7 +135,7 @@ def do_tasks(opened: Opened, names: Collection[str], window: str, tell: Tell = s
 def prune_if_due(opened: Opened, tell: Tell = silent) -> int | None:
     """Once an hour delete the mapping records below the source's log starts; how many, None: not now.
 
-    Where another window is at work it is not now.
+    Where another window is at work, or has taken the lease meanwhile, it is not now.
     """
     if not due(opened, PRUNE, PRUNE_SECONDS):
         return None
@@ -142,7 +143,7 @@ def prune_if_due(opened: Opened, tell: Tell = silent) -> int | None:
     opened.ledger.count_verified()
     try:
         count = prune_mappings(opened.flow, opened.ledger, tell)
-    except (FlowBusy, FlowFrozen) as error:
+    except (FlowBusy, FlowFrozen, SlotFenced) as error:
         tell(f"mapping records are pruned another time: {error}")
         return None
     tell(f"{count} mapping records pruned that lay below the source's log starts")

@@ -12,7 +12,7 @@ from airmirror.clusters.admin.client import TIMEOUT, connect
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
-from airmirror.ledger import FlowLedger, Ledger
+from airmirror.ledger import FlowLedger, FreezeLost, Ledger
 from airmirror.slot.compression import compression_of
 from airmirror.topics.acls import remote_acls
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
@@ -234,7 +234,8 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
 
 def read_again(opened: Opened) -> dict[str, int]:
     """Read the flow again into another part of the ledger, and put it in place; return the rows of each table."""
-    catch_up_ledger(opened)  # it is not ahead of the topics then
+    with suppress(FreezeLost):  # who rebuilds the ledger forgets what it alone knows
+        catch_up_ledger(opened)  # it is not ahead of the topics then
     beside = opened.ledger.anew()
     catch_up_ledger(replace(opened, ledger=beside))
     while not opened.ledger.replace_by(beside):
@@ -245,7 +246,8 @@ def read_again(opened: Opened) -> dict[str, int]:
 def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
     """Read what is new in the flow's internal topics into its ledger. Raises LastStableOffsetStuck after ``patience``.
 
-    Where the target does not have them, what the ledger knows is of another cluster, or of topics that are gone.
+    Where the target does not have them, what the ledger knows is of another cluster, or of topics that are gone. Raises
+    FreezeLost where it knows of a freeze.
     """
     with Journal.open(opened.flow, opened.ledger, "ledger") as journal:
         try:
@@ -257,6 +259,7 @@ def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
             if isinstance(missing, TopicNotDescribed):  # it is there, for others
                 return
             if missing.topic == names.mappings and opened.ledger.state().scanned:
+                opened.ledger.check_no_freeze_is_lost(missing.topic)
                 opened.ledger.forget()
 
 

@@ -1,6 +1,12 @@
 """The ledger: the SQL mirror of what a flow's internal topics say, for reading. Nothing is decided from it alone."""
 
-from airmirror.ledger.errors import LedgerBegunAnew, LedgerOfOtherVersion, LedgerUnavailable, LedgerUrlInvalid
+from airmirror.ledger.errors import (
+    FreezeLost,
+    LedgerBegunAnew,
+    LedgerOfOtherVersion,
+    LedgerUnavailable,
+    LedgerUrlInvalid,
+)
 from airmirror.ledger.flow_ledger import FlowLedger
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.ledger import Ledger
@@ -12,6 +18,7 @@ __all__ = [
     "Failure",
     "FlowLedger",
     "FlowMetric",
+    "FreezeLost",
     "GroupLag",
     "GroupOffset",
     "Ledger",

@@ -123,10 +123,15 @@ def writing(engine: Engine, what: str) -> Iterator[Connection]:
     with _own_errors(engine), engine.connect() as connection:
         connection.execution_options(writes=True)
         with connection.begin():
-            if connection.dialect.name == "postgresql":
-                key = sql.func.hashtextextended(f"airmirror.ledger {what}", 0)
-                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(key)))
+            exclude(connection, what)
             yield connection
+
+
+def exclude(connection: Connection, what: str) -> None:
+    """Let no other transaction write to ``what`` from now on, until this one ends. SQLite has one that writes at a time."""
+    if connection.dialect.name == "postgresql":
+        key = sql.func.hashtextextended(f"airmirror.ledger {what}", 0)
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(key)))
 
 
 def same(

@@ -1,8 +1,9 @@
-"""The errors of the ledger. None of them is fatal: a ledger can be rebuilt from Kafka."""
+"""The errors of the ledger. It can be rebuilt from Kafka: what Kafka itself has lost is FreezeLost."""
 
 from __future__ import annotations
 
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, named
+from airmirror.wire.owners import WHOLE
 
 
 class LedgerUnavailable(AirmirrorError, transient=True):
@@ -78,4 +79,21 @@ class LedgerBegunAnew(AirmirrorError, transient=True):
         return (
             f"another process emptied the ledger of flow {self.flow!r} while {self.topic} was read into it "
             f"({command('ledger', 'rebuild', flow=self.flow)}, or the topic was recreated); try again"
+        )
+
+
+class FreezeLost(AirmirrorError):
+    """A frozen flow whose mapping topic was deleted, so that only the ledger knows of the freeze: windows would copy again."""
+
+    flow: str
+    topic: str
+    frozen: tuple[str, ...]
+
+    def __str__(self) -> str:
+        which = () if WHOLE in self.frozen else self.frozen
+        return (
+            f"flow {self.flow!r} is frozen{' for ' if which else ''}{named(which)}, and {self.topic} with the record of it was "
+            "deleted: windows would copy again into topics that applications may write on the target. Pause the flow's windows; "
+            f"then {command('ledger', 'rebuild', flow=self.flow)} forgets the freeze, and, where applications write there, "
+            f"{command('flow', 'freeze', '--reason', '…', '--yes', flow=self.flow, topics=which)} freezes it again"
         )

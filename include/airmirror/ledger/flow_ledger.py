@@ -13,14 +13,16 @@ from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
-from airmirror.ledger.database import reading, rows_of, writing
+from airmirror.ledger.database import exclude, reading, rows_of, writing
+from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, pages, verified
+from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, verified
+from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
@@ -51,16 +53,38 @@ class FlowLedger:
         return {row.partition: row.next_offset for row in self.read_of(topic, topic_id)}
 
     def read_of(self, topic: str, topic_id: UUID) -> Sequence[Any]:
-        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch."""
+        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch.
+
+        Raises FreezeLost.
+        """
         rows = self._ask(scanning.scanned_of, topic)
         if all(row.topic_id == str(topic_id) for row in rows):
             return rows
+        if is_mapping_topic(topic):
+            self.check_no_freeze_is_lost(topic)
         self.forget_topic(topic)
         return ()
+
+    def check_no_freeze_is_lost(self, topic: str) -> None:
+        """Raise FreezeLost where something is frozen by what was loaded from a mapping topic that was deleted."""
+        if (
+            frozen := self.owners().frozen
+        ) and " " not in self.flow:  # a part is read for a while, and nothing of it frozen
+            raise FreezeLost(self.flow, topic, tuple(sorted(frozen)))
 
     def forget_topic(self, topic: str) -> None:
         """Delete what was loaded from a topic, which is then read again."""
         self._do(scanning.forget_topic, topic)
+
+    def forget_slept(self, topics: Sequence[str], now_ms: int) -> bool:
+        """Forget both internal topics, if the last tombstones may not be in them any more; whether they were."""
+        with writing(self.engine, self.flow) as connection:
+            return scanning.forget_slept(connection, self.flow, topics, now_ms)
+
+    def note_read(self, begun_ms: int) -> None:
+        """Note that both internal topics were read up to where they ended then, or later. Once an hour is enough."""
+        if begun_ms - (self.last_begun(scanning.READ) or 0) >= scanning.HOUR_MS:
+            self.note_begun(scanning.READ, begun_ms)
 
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
@@ -292,9 +316,9 @@ class FlowLedger:
         return self._ask(scanning.contents)
 
     def forget(self) -> None:
-        """Delete everything of this flow but the pages of its past."""
+        """Delete everything of this flow that can be read or measured again."""
         with writing(self.engine, self.flow) as connection:
-            for table in (table for table in metadata.sorted_tables if table is not pages):
+            for table in (table for table in metadata.sorted_tables if table not in KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
@@ -306,6 +330,7 @@ class FlowLedger:
     def replace_by(self, beside: FlowLedger) -> bool:
         """Take what another part holds for everything of this flow, at once; False, and nothing, where this one has read more."""
         with writing(self.engine, self.flow) as connection:
+            exclude(connection, beside.flow)  # another rebuild may begin it anew, and load it
             read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):

@@ -76,21 +76,25 @@ def _newest_verdicts(
     if not verdicts:
         return {}
     before = by_partition(connection, verified, flow)
-    rows, seen = dict[tuple[Any, ...], Row | None](), dict[tuple[Any, ...], int]()
+    resets = _resets_since(connection, flow, min(end for *_, end in verdicts))
+    rows = dict[tuple[Any, ...], Row | None]()
     for identity, row, end in verdicts:
         if not _is_below(row, rows.get(identity, before.get(identity)), end):
-            rows[identity], seen[identity] = row, end
-    since = sql.select(control.c.log_offset, control.c.key, control.c.value)
-    since = since.where(control.c.flow == flow, control.c.kind == ResetRecord.kind)
-    found = connection.execute(since.where(control.c.log_offset >= min(seen.values(), default=0))).all()
-    late = {
-        key
-        for offset, record in ((row.log_offset, decode(bytes(row.key), bytes(row.value))) for row in found)
-        if isinstance(record, ResetRecord)
-        and (row := rows.get(key := (record.topic, record.partition))) is not None
-        and seen[key] <= offset < row["log_offset"]
-    }
-    return rows | dict.fromkeys(late)
+            late = row is not None and any(end <= at < row["log_offset"] for at in resets.get(identity, ()))
+            rows[identity] = None if late else row  # at once: what follows is compared with what counts only
+    return rows
+
+
+def _resets_since(connection: Connection, flow: str, offset: int) -> dict[tuple[Any, ...], list[int]]:
+    """The offsets of the resets of each partition, from one of the mapping topic on."""
+    query = sql.select(control.c.log_offset, control.c.key, control.c.value)
+    query = query.where(control.c.flow == flow, control.c.kind == ResetRecord.kind, control.c.log_offset >= offset)
+    found = dict[tuple[Any, ...], list[int]]()
+    for row in connection.execute(query):
+        record = decode(bytes(row.key), bytes(row.value))
+        if isinstance(record, ResetRecord):
+            found.setdefault((record.topic, record.partition), []).append(row.log_offset)
+    return found
 
 
 def _is_below(row: Row | None, other: Row | None, seen: int) -> bool:
@@ -265,7 +269,8 @@ def _check_names(record: Record) -> None:
 
 
 def _check_text(name: str, text: str, longest: int) -> None:
-    if len(text) > longest or "\0" in text:
+    is_whole = text.encode(errors="ignore").decode() == text  # JSON can escape half a character
+    if len(text) > longest or "\0" in text or not is_whole:
         raise MalformedRecord(f"a {name} of {len(text)} characters that begins with {text[:40]!r}")
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import rows_of, upsert
 from airmirror.ledger.errors import LedgerBegunAnew
+from airmirror.ledger.groups import last_begun, note_begun
 from airmirror.ledger.tables import (
     LATER,
     OWN,
@@ -27,6 +28,12 @@ from airmirror.ledger.tables import (
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
 from airmirror.wire.mappings import Record, ResetRecord
+
+READ = "read"  # when the flow's own topics were last read to their ends
+HOUR_MS = 3_600_000
+TOMBSTONES_MS = (
+    24 * HOUR_MS
+)  # so long they stay: min.compaction.lag.ms of the mapping topic, delete.retention.ms of brokers
 
 
 def advance(
@@ -80,6 +87,18 @@ def forget_topic(connection: Connection, flow: str, topic: str) -> None:
     for table in tables_of(topic):
         connection.execute(table.delete().where(table.c.flow == flow))
     connection.execute(scanned.delete().where(scanned.c.flow == flow, scanned.c.topic == topic))
+
+
+def forget_slept(connection: Connection, flow: str, topics: Sequence[str], now_ms: int) -> bool:
+    """Delete what was loaded from the flow's own topics if tombstones may have come and gone since they were last read, or it is
+    not known when; whether it was deleted."""
+    last = last_begun(connection, flow, READ)
+    if last is not None and now_ms - last < TOMBSTONES_MS:
+        return False
+    for topic in topics:
+        forget_topic(connection, flow, topic)
+    note_begun(connection, flow, READ, now_ms)  # so that nobody else deletes what is read now
+    return True
 
 
 def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:

@@ -156,7 +156,7 @@ group_lags = table(
     Column("kind", String(16)),
 )
 
-# When a task of the flow with an interval of its own was last done.
+# When a task of the flow with an interval of its own was last done, and its own topics were last read (scanning.READ).
 post_window_tasks = table(
     "post_window_tasks",
     _flow(),

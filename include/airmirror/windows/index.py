@@ -1,13 +1,15 @@
 """The knowledge of a flow from its two internal topics, read incrementally: only the tail is read again.
 
 The index is a mirror, the flow's part of the ledger: it can be lost, which costs one scan. It is keyed by the ids of the
-topics it was read from, so a topic that was made again starts an empty one. A plan is made from what it says at one moment,
-when it has read all that was in the topics: whoever forgets it or builds it again meanwhile does no harm.
+topics it was read from, so a topic that was made again starts an empty one; and one that was last read so long ago that
+tombstones may have come and gone since is read from the start. A plan is made from what it says at one moment, when it has
+read all that was in the topics: whoever forgets it or builds it again meanwhile does no harm.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +63,7 @@ def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 6
         state = index.state()
         if state.reaches(ends):
             return state
-    raise LedgerBegunAnew(source, mapping_topic(source))
+    raise LedgerBegunAnew(index.flow, mapping_topic(source))
 
 
 def _read_tails(
@@ -69,9 +71,13 @@ def _read_tails(
 ) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
     names = mappings, _ = mapping_topic(source), progress_topic(source)
+    begun_ms = int(time.time() * 1000)
     routes.refresh(names)
     ends_now = offsets_with_patience(routes, routes.keys(names), LATEST)
     scanned = scanned_of(routes, index, ends_now)
+    is_behind = any(scanned.get(key, 0) < end for key, end in ends_now.items())
+    if is_behind and index.forget_slept(names, begun_ms):
+        scanned = {}
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
     for topic in names:
         topic_id = routes.topic_ids[topic]
@@ -80,6 +86,7 @@ def _read_tails(
         for key, end in ends.items():
             load_tail(routes, key, scanned.get(key, 0), end, partial(load, topic, topic_id), patience=patience)
         read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
+    index.note_read(begun_ms)
     return read
 
 
