@@ -28,6 +28,16 @@ def test_what_comes_before_a_damaged_batch_is_known() -> None:
     assert caught.value.first_bad == 10 and len(sent) == 1
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_damaged_batch_after_the_end_is_no_concern(monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:
+    """Left out with a damaged batch, a partition ends before it: the answer that has its last batch has the damaged one too."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    taker, sent = intake(10)
+    take(taker, batch(numbered(10)), at(10, damaged(batch(numbered(10)))))
+    assert taker.is_done and len(sent) == 1 and taker.account.end == 10
+    take(taker, at(10, damaged(batch(numbered(10)))))  # as it comes where the end was moved while it was under way
+
+
 @pytest.mark.parametrize("codec", range(5))
 def test_records_that_make_no_sense(codec: int) -> None:
     """They are copied whole where nobody must look inside; where somebody must, it is an error."""

@@ -101,7 +101,7 @@ class Intake:
         self._aborted.begin(fetched.aborted)
         self.context.merging.look(buffer, fetched.start, fetched.end)
         start: int | None = self._after_known(buffer, fetched) if self.looks_back else fetched.start
-        while start is not None:
+        while start is not None and not self.is_done:
             start = self._take_from(buffer, start, fetched.end)
         self._slow.flush(buffer)
 
@@ -149,6 +149,8 @@ class Intake:
             self.position += count
             self._checksum = -1 if batch.attributes & MESSAGE_SET else batch.checksum
             self.leader_epoch = self.account.leader_epoch = batch.leader_epoch
+            if self.is_done:
+                return None  # what comes may be damaged: it is no concern of what comes before it
         return None
 
     def _take_run(self, buffer: memoryview, first: Batch, end: int) -> int | None:
