@@ -410,3 +410,22 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
     meanwhile = FollowLoop(granted, Follow(gate=None), [])
     meanwhile._judge(mirrored, granted, State(holds=holds))
     assert judged == ([] if is_held else [set()])
+
+
+@pytest.mark.parametrize(("is_transient", "seconds", "times"), [(True, 0.0, 2), (True, 60.0, 1), (False, 0.0, 1)])
+def test_what_could_not_be_read_is_judged_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, is_transient: bool, seconds: float, times: int
+) -> None:
+    """It was left to the last judgement as what is held is, for hours; it is not read again and again either."""
+    key = TopicPartition("orders", 1)
+    failed = Mock(key=key, error=Mock(transient=is_transient))
+    judge = Mock(return_value=Mock(verdicts=[failed], errors=[failed.error]))
+    monkeypatch.setattr(following, "judge_unverified", judge)
+    monkeypatch.setattr(following, "AGAIN_SECONDS", seconds)
+    granted, mirrored = Mock(), Mock()
+    granted.journal.flow.window.follow_ms = 60_000
+    mirrored.index.unverified.return_value = [Mock(key=key)]
+    meanwhile = FollowLoop(granted, Follow(gate=None), [])
+    for _ in range(2):
+        meanwhile._judge(mirrored, granted, State())
+    assert judge.call_count == times
