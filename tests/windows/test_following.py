@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,8 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.copy import copy
+from airmirror.slot.errors import PartitionUnavailable
 from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import Limit
@@ -345,6 +348,25 @@ def test_an_empty_answer_at_the_moving_end(monkeypatch: pytest.MonkeyPatch, comp
     taker.position = 40
     answered(40)
     assert taker.position == 40 and taker.withheld == "" and not taker.is_done
+
+
+def test_taking_in_others_again_ends_nothing_that_is_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one works off its backlog, minutes long, those that had reached their planned ends were not copied."""
+    monkeypatch.setattr(attempts, "AGAIN_SECONDS", 0.0)
+    caught_up, behind = intake(30)[0], intake(30)[0]
+    caught_up.position = 30
+    slot = replace(caught_up.context.slot, follow_ms=60_000)
+    lease = Mock(held=set(), is_ending=False)
+    found = attempts._Attempts.of(slot)
+    found.failed[TopicPartition("orders", 7)] = PartitionUnavailable("east", "orders", 7, "it has no leader")
+    follow = attempts._following(slot, found, lease, [caught_up, behind])
+    follow.step([caught_up, behind])
+    assert not caught_up.is_done
+    context, source = Mock(slot=slot, read_back=None), Mock()
+    context.target.rest.return_value, source.answer.return_value = 0.0, (memoryview(b""), [])
+    both, until = [caught_up, behind], time.monotonic() + 5
+    assert copy(context, source, both, lease, until, follow) and not behind.is_done, "the next attempt continues"
+    assert attempts._taken_in_again(found) and not found.failed
 
 
 def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:

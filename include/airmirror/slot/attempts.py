@@ -8,6 +8,7 @@ committed, never from the plan (invariant C).
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -253,13 +254,12 @@ def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[
 
 def _following(slot: Slot, attempts: _Attempts, lease: LeaseLog, intakes: Sequence[Intake]) -> Following:
     """Let the partitions continue after their planned ends; not for long where others are to be taken in again."""
-    until = attempts.follow_until
-    if any(error.transient for error in attempts.failed.values()):
-        until = min(until, time.monotonic() + AGAIN_SECONDS)
+    is_again = any(error.transient for error in attempts.failed.values())
     for intake in intakes:
         if intake.partition.key not in attempts.limits:
             intake.end_at(NO_END)
-    return Following(until, slot.flow.window.follow_commit_ms, lease)
+    again_at = time.monotonic() + AGAIN_SECONDS if is_again else math.inf
+    return Following(attempts.follow_until, slot.flow.window.follow_commit_ms, lease, again_at)
 
 
 def _taken_in_again(attempts: _Attempts) -> bool:
