@@ -371,7 +371,7 @@ def test_taking_in_others_again_ends_nothing_that_is_caught_up(monkeypatch: pyte
 
 def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
     """By the target's clock, from the lease to its last renewal."""
-    leases = LeaseLog(_NO_SLOT, None)  # type: ignore[arg-type]
+    leases = LeaseLog(_NO_SLOT)  # type: ignore[arg-type]
     first = Lease(window="w", event=LeaseEvent.TAKEN, owner="a", time_ms=0, duration_ms=30_000, slots=1)
     renewed = Lease(window="w", event=LeaseEvent.RENEWED, owner="a", time_ms=0, duration_ms=30_000, slots=1)
     other = Lease(window="x", event=LeaseEvent.TAKEN, owner="b", time_ms=0, duration_ms=30_000, slots=1)

@@ -59,10 +59,13 @@ def test_topics_that_are_gone_are_left_out_together(alias: str, monkeypatch: pyt
 
     class NoLog:
         age, held, is_ending, look = 0.0, frozenset[object](), False, None
-        committed = staticmethod(dict[object, object])
 
-        def __init__(self, *_: object) -> None:
+        def __init__(self, _slot: object) -> None:
+            pass
+
+        def committed(self, _target: object) -> dict[object, object]:
             begun.append("an attempt")
+            return {}
 
     monkeypatch.setattr(attempts, "Routes", Gone)
     monkeypatch.setattr(attempts, "LeaseLog", NoLog)

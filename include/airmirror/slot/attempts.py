@@ -60,6 +60,7 @@ class _Attempts:
     follow_until: float  # by time.monotonic; in the past: the slot does not follow
     pace: Pace
     limit: Limit
+    lease: LeaseLog
     reached: set[str] = field(default_factory=set)  # aliases of clusters that have answered
     throttled: float = 0.0  # seconds for which brokers wanted to be left alone
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class _Attempts:
         """None so far, of a slot that begins now."""
         positions = {partition.key: partition.start for partition in slot.partitions}
         until = time.monotonic() + slot.follow_ms / 1000
-        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
+        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot), LeaseLog(slot))
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
@@ -170,8 +171,8 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     target.refresh([slot.mapping_topic, slot.progress_topic])
     transaction = TransactionalId(target, slot.transactional_id, attempts.pace.timeout_ms, deadline + GRACE_SECONDS)
     transaction.initialise()
-    lease = LeaseLog(slot, target)
-    committed = lease.committed()
+    lease = attempts.lease
+    committed = lease.committed(target)
     transaction.look = lease.look
     attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, lease.age))
     follows = time.monotonic() < attempts.follow_until
