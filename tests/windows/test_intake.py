@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
@@ -74,6 +76,19 @@ def test_a_window_that_ends_inside_a_hole_is_done() -> None:
     take(taker, batch(numbered(10)), at(20, batch(numbered(1))))
     assert taker.is_done and taker.account.end == 15
     assert taker.account.holes == 5
+
+
+def test_what_ends_in_a_hole_has_no_leader_epoch() -> None:
+    """It may end past the epoch of its last batch, whose log would be taken for another one; so may the next fetch begin."""
+    log = (batch(numbered(10)), at(20, batch(numbered(1))))
+    for one in log:
+        struct.pack_into(">i", one, 12, 7)
+    taker, _ = intake(15, compacted=True)
+    take(taker, *map(bytes, log))
+    assert taker.account.leader_epoch == taker.leader_epoch == -1
+    taker, _ = intake(21, compacted=True)
+    take(taker, *map(bytes, log))
+    assert taker.account.holes == 10 and taker.account.leader_epoch == taker.leader_epoch == 7
 
 
 def test_a_window_that_ends_inside_an_unexpected_hole() -> None:

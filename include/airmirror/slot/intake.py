@@ -201,6 +201,8 @@ class Intake:
             self.delivery.unexpected_hole(self.position, end - 1)
         self.account.holes += end - self.position
         self.position, self._checksum = end, -1
+        # What ends in a hole may end past its batch's epoch: the batch that began the next one is gone.
+        self.leader_epoch = self.account.leader_epoch = -1
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
         whole = self._can_go_whole(batch)
