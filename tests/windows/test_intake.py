@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
+from airmirror.slot.refusals import Refusals, WriteRefused
 from airmirror.wire import merging
 from airmirror.wire.batches import build
 from support.hostile import batch, numbered, reaching
-from support.intakes import at, intake, take
+from support.intakes import FLOW, at, intake, take
 
 
 def nonsense(codec: int, count: int) -> bytearray:
@@ -38,6 +40,35 @@ def test_a_damaged_batch_after_the_end_is_no_concern(monkeypatch: pytest.MonkeyP
     take(taker, batch(numbered(10)), at(10, damaged(batch(numbered(10)))))
     assert taker.is_done and len(sent) == 1 and taker.account.end == 10
     take(taker, at(10, damaged(batch(numbered(10)))))  # as it comes where the end was moved while it was under way
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_what_was_taken_before_a_refusal_is_committed_before_more_is_tried(
+    monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    """The refused record lies within a batch, whose rest comes after the commit: each record once."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    log = [bytes(at(first, batch(numbered(10)))) for first in (0, 10, 20)]
+    taker, sent = intake(30)
+    taker.refusals.proven = 13
+    taker.end_at(30)
+    take(taker, *log)
+    assert taker.awaits_commit and taker.position == taker.account.end == 13
+    taker.committed()
+    assert not taker.awaits_commit and not taker.is_done
+    take(taker, *log[1:])
+    runs = [run for each in sent for run in each.on_written.__self__.runs]
+    assert taker.is_done and [first + number for first, count in runs for number in range(count)] == list(range(30))
+
+
+def test_where_the_target_has_refused_nothing_is_known() -> None:
+    refused = WriteRefused(
+        "east", "orders", 0, "west", "east.orders", first=10, last=19, code=32, error="", offsets=(17, 13)
+    )
+    tolerant, refusals = replace(FLOW, settings=replace(FLOW.settings, errors_tolerance="all")), Refusals()
+    assert refusals.allow(refused, tolerant) and refusals.proven == 13
+    refusals = Refusals()
+    assert not refusals.allow(refused, FLOW) and refusals.proven == -1
 
 
 @pytest.mark.parametrize("codec", range(5))

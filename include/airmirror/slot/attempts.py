@@ -101,8 +101,6 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             late = time.monotonic() - deadline
             if not attempts.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
                 _leave_out(attempts, bad.key, bad, bad.first_bad)
-            elif late > 0 and bad.first_bad is not None:
-                attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window continues
             if late > GRACE_SECONDS:
                 outcome = Outcome.CUT
                 break

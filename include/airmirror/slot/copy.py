@@ -60,7 +60,7 @@ def copy(
         if not all(intake.account.is_empty for intake in intakes) and (
             in_transaction >= window.commit_bytes
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms, source.limit.commit_ms)
-            or any(intake.account.is_full for intake in intakes)
+            or any(intake.account.is_full or intake.awaits_commit for intake in intakes)
             or (follow and follow.is_due(intakes, elapsed_ms))
         ):
             commit(context, source, intakes, lease)

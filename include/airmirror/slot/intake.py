@@ -37,7 +37,7 @@ class Intake:
     ) -> None:
         self.partition = partition
         self.position = partition.start
-        self.planned = end
+        self.planned = self._last = end
         self._first = partition.start  # nothing before it is copied, though a batch may hold it
         self.leader_epoch = partition.leader_epoch
         self._checksum = partition.source_checksum  # of the batch with the offset before the position, -1 unknown
@@ -46,6 +46,7 @@ class Intake:
         self.context = context
         self.refusals = refusals or Refusals()
         self.delivery = Delivery(context, partition, end, self.refusals)
+        self.end_at(end)
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._lost = sorted(self.refusals.lost)
         self._read_committed = context.slot.flow.reads_committed
@@ -59,7 +60,7 @@ class Intake:
 
     @property
     def end(self) -> int:
-        """The source offset up to which it copies: the planned one, but for a slot that follows the log."""
+        """The source offset up to which it copies: the planned one, but for a slot that follows the log, or had a refusal."""
         return self.delivery.end
 
     @property
@@ -75,13 +76,21 @@ class Intake:
         """Look at the batch before the position again: the log may be another one by now, a disk's that was restored."""
         self.looks_back = self._checksum >= 0 and not (self.partition.compacted or self.partition.purged)
 
+    @property
+    def awaits_commit(self) -> bool:
+        """Return whether it continues only after a commit, since the target refused what comes next."""
+        return self.is_done and self.end < self._last
+
     def end_at(self, offset: int) -> None:
-        """Copy up to another offset, which is not below the position."""
-        self.delivery.end = offset
+        """Copy up to another offset, which is not below the position; first of all up to where the target has refused nothing."""
+        self._last, proven = offset, self.refusals.proven
+        self.delivery.end = proven if self.account.start < proven < offset else offset
 
     def committed(self) -> None:
-        """Begin the account of the next transaction."""
+        """Begin the account of the next transaction, which may begin within a batch."""
         self.delivery.committed(self.position, self.leader_epoch)
+        self._first = self.position
+        self.end_at(self._last)
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
