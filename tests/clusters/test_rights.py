@@ -37,7 +37,7 @@ from support.failovers import DISASTER, fail_over
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
 from support.post_window import emit, sync
-from support.topics import Record, admin, create_topic, produce, read_all, set_config
+from support.topics import Record, admin, create_topic, open_transaction, produce, read_all, set_config
 
 USERS = {"source": "reader", "target": "writer"}  # two, because the ACLs of the one are copied to the other side
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -176,6 +176,10 @@ def use_every_feature(flow: Mirror, east: Broker, west: Broker, group: str) -> N
     )
     assert len(carry_out(flow.opened, again)) == 2
     assert flow.run().is_verified and flow.assert_equal() == 80
+
+    # A transaction that takes long, by its records' times, does not hang: its coordinator knows it.
+    with open_transaction(east, flow.topic, [Record(b"v", timestamp=1_700_000_000_000)], partition=0):
+        assert flow.run().is_verified
 
 
 def a_flow(guarded: tuple[Broker, Broker], directory: Path) -> Mirror:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from unittest.mock import Mock
 
 import pytest
 
@@ -75,6 +76,24 @@ def test_configs_are_asked_again_where_a_kept_connection_was_closed(west: Broker
         for _ in range(2):
             assert topic_configs(routes, [name], ["cleanup.policy"]) == {name: {"cleanup.policy": "compact"}}
             west_proxy.cut()
+
+
+@pytest.mark.parametrize(
+    ("purpose", "waiting", "is_kept"),
+    [("produce", 0, False), ("transactions", 0, False), ("produce", 1, True), ("fetch", 0, True)],
+)
+def test_a_connection_for_writing_that_ends_while_idle_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch, purpose: str, waiting: int, is_kept: bool
+) -> None:
+    """Brokers close what is idle for ten minutes. With a request under way its end is an error, and to fetches it says more."""
+    ours, theirs = socket.socketpair()
+    monkeypatch.setattr(Routes, "_connect", lambda *_: Mock(waiting=waiting, has_bytes=False, fileno=ours.fileno))
+    with ours, theirs, Routes(Cluster("east", ("one:9092",), {}), "test") as routes:
+        routes._nodes = {1: ("one", 9092)}
+        first = routes.connection(1, purpose)
+        assert routes.connection(1, purpose) is first
+        theirs.close()
+        assert (routes.connection(1, purpose) is first) is is_kept
 
 
 @pytest.fixture

@@ -22,14 +22,16 @@ from airmirror.flows.report_rows import Span
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import AccessLost, PartitionFailed
+from airmirror.windows.errors import HangingTransaction
 from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, denied
 from support.faults import filled
-from support.flows import Mirror, in_this_process
+from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit, committed
+from support.hostile import numbered
 from support.post_window import emit, sync
-from support.topics import create_topic
+from support.topics import create_topic, open_transaction
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +123,20 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
     assert isinstance(error, PartitionFailed) and "prefix" in str(error)
     flow.run()
     assert flow.assert_equal() == 900
+
+
+def test_a_transaction_that_this_user_may_not_see_is_not_called_hanging(
+    guarded: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Coordinators leave out of their answers what may not be described; what would destroy its records is not proposed."""
+    flow = mirror(guarded, west, tmp_path)
+    with open_transaction(guarded, flow.topic, numbered(3), partition=0):
+        assert flow.run().is_verified, "a coordinator knows it"
+        with denied(guarded, ResourceType.TRANSACTIONAL_ID, "*", AclOperation.DESCRIBE):
+            [row] = flow.run().rows
+    assert isinstance(row.error, HangingTransaction)
+    assert "(Describe on transactional ids)" in str(row.error) and "find-hanging" in str(row.error)
+    assert "abort" not in str(row.error)
 
 
 @pytest.mark.parametrize("what", ["leases", pytest.param("progress", marks=pytest.mark.long)])

@@ -128,6 +128,15 @@ def test_records_of_another_time_than_the_target_takes(
     assert_kept(flow, dead_letters, lost)
 
 
+def test_each_refusal_leaves_what_came_before_it_committed(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """It ends the transaction of the whole slot: where they are frequent, no partition of it got anywhere in any window."""
+    flow = tolerant(east, west, tmp_path, {"message.timestamp.before.max.ms": str(HOUR)})
+    fresh, old = numbered(5, time=int(time.time() * 1000)), numbered(1)
+    append(east, flow.topic, [batch([*fresh, *old])] * 12)
+    assert_copied_around(flow, flow.run(), set(range(5, 72, 6)))
+    assert len(list(flow.opened.ledger.mappings(flow.topic, 0))) >= 12
+
+
 def test_records_without_a_key_for_a_compacted_target(
     east: Broker, west: Broker, tmp_path: Path, dead_letters: str
 ) -> None:

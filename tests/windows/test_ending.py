@@ -228,7 +228,7 @@ def test_leases_of_hours_are_few() -> None:
 def test_a_slot_is_ended_by_its_own_driver_alone() -> None:
     slot: Any = SimpleNamespace(mapping_topic="mappings", lease_offset=0, window="w")
     for window, is_ending in (("other", False), ("w", True)):
-        log = LeaseLog(slot, None)  # type: ignore[arg-type]
+        log = LeaseLog(slot)
         for each in (entry(0, event=LeaseEvent.TAKEN), entry(1, window, LeaseEvent.ENDING), entry(2)):
             log._take(LogRecord(each.offset, each.timestamp, b"", None), each.lease)
         assert log.is_ending == is_ending

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,8 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.copy import copy
+from airmirror.slot.errors import PartitionUnavailable
 from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.lease import LeaseLog
 from airmirror.slot.limit import Limit
@@ -347,9 +350,28 @@ def test_an_empty_answer_at_the_moving_end(monkeypatch: pytest.MonkeyPatch, comp
     assert taker.position == 40 and taker.withheld == "" and not taker.is_done
 
 
+def test_taking_in_others_again_ends_nothing_that_is_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one works off its backlog, minutes long, those that had reached their planned ends were not copied."""
+    monkeypatch.setattr(attempts, "AGAIN_SECONDS", 0.0)
+    caught_up, behind = intake(30)[0], intake(30)[0]
+    caught_up.position = 30
+    slot = replace(caught_up.context.slot, follow_ms=60_000)
+    lease = Mock(held=set(), is_ending=False)
+    found = attempts._Attempts.of(slot)
+    found.failed[TopicPartition("orders", 7)] = PartitionUnavailable("east", "orders", 7, "it has no leader")
+    follow = attempts._following(slot, found, lease, [caught_up, behind])
+    follow.step([caught_up, behind])
+    assert not caught_up.is_done
+    context, source = Mock(slot=slot, read_back=None), Mock()
+    context.target.rest.return_value, source.answer.return_value = 0.0, (memoryview(b""), [])
+    both, until = [caught_up, behind], time.monotonic() + 5
+    assert copy(context, source, both, lease, until, follow) and not behind.is_done, "the next attempt continues"
+    assert attempts._taken_in_again(found) and not found.failed
+
+
 def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
     """By the target's clock, from the lease to its last renewal."""
-    leases = LeaseLog(_NO_SLOT, None)  # type: ignore[arg-type]
+    leases = LeaseLog(_NO_SLOT)  # type: ignore[arg-type]
     first = Lease(window="w", event=LeaseEvent.TAKEN, owner="a", time_ms=0, duration_ms=30_000, slots=1)
     renewed = Lease(window="w", event=LeaseEvent.RENEWED, owner="a", time_ms=0, duration_ms=30_000, slots=1)
     other = Lease(window="x", event=LeaseEvent.TAKEN, owner="b", time_ms=0, duration_ms=30_000, slots=1)
@@ -410,3 +432,22 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
     meanwhile = FollowLoop(granted, Follow(gate=None), [])
     meanwhile._judge(mirrored, granted, State(holds=holds))
     assert judged == ([] if is_held else [set()])
+
+
+@pytest.mark.parametrize(("is_transient", "seconds", "times"), [(True, 0.0, 2), (True, 60.0, 1), (False, 0.0, 1)])
+def test_what_could_not_be_read_is_judged_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, is_transient: bool, seconds: float, times: int
+) -> None:
+    """It was left to the last judgement as what is held is, for hours; it is not read again and again either."""
+    key = TopicPartition("orders", 1)
+    failed = Mock(key=key, error=Mock(transient=is_transient))
+    judge = Mock(return_value=Mock(verdicts=[failed], errors=[failed.error]))
+    monkeypatch.setattr(following, "judge_unverified", judge)
+    monkeypatch.setattr(following, "AGAIN_SECONDS", seconds)
+    granted, mirrored = Mock(), Mock()
+    granted.journal.flow.window.follow_ms = 60_000
+    mirrored.index.unverified.return_value = [Mock(key=key)]
+    meanwhile = FollowLoop(granted, Follow(gate=None), [])
+    for _ in range(2):
+        meanwhile._judge(mirrored, granted, State())
+    assert judge.call_count == times

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
 import pytest
 
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
+from airmirror.slot.refusals import Refusals, WriteRefused
 from airmirror.wire import merging
 from airmirror.wire.batches import build
 from support.hostile import batch, numbered, reaching
-from support.intakes import at, intake, take
+from support.intakes import FLOW, at, intake, take
 
 
 def nonsense(codec: int, count: int) -> bytearray:
@@ -26,6 +30,45 @@ def test_what_comes_before_a_damaged_batch_is_known() -> None:
     with pytest.raises(SourceCorrupt, match=r"offset 10 on.*checksum") as caught:
         take(taker, batch(numbered(10)), at(10, damaged(batch(numbered(10)))))
     assert caught.value.first_bad == 10 and len(sent) == 1
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_damaged_batch_after_the_end_is_no_concern(monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:
+    """Left out with a damaged batch, a partition ends before it: the answer that has its last batch has the damaged one too."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    taker, sent = intake(10)
+    take(taker, batch(numbered(10)), at(10, damaged(batch(numbered(10)))))
+    assert taker.is_done and len(sent) == 1 and taker.account.end == 10
+    take(taker, at(10, damaged(batch(numbered(10)))))  # as it comes where the end was moved while it was under way
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_what_was_taken_before_a_refusal_is_committed_before_more_is_tried(
+    monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    """The refused record lies within a batch, whose rest comes after the commit: each record once."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 0 if merged else 1 << 20)
+    log = [bytes(at(first, batch(numbered(10)))) for first in (0, 10, 20)]
+    taker, sent = intake(30)
+    taker.refusals.proven = 13
+    taker.end_at(30)
+    take(taker, *log)
+    assert taker.awaits_commit and taker.position == taker.account.end == 13
+    taker.committed()
+    assert not taker.awaits_commit and not taker.is_done
+    take(taker, *log[1:])
+    runs = [run for each in sent for run in each.on_written.__self__.runs]
+    assert taker.is_done and [first + number for first, count in runs for number in range(count)] == list(range(30))
+
+
+def test_where_the_target_has_refused_nothing_is_known() -> None:
+    refused = WriteRefused(
+        "east", "orders", 0, "west", "east.orders", first=10, last=19, code=32, error="", offsets=(17, 13)
+    )
+    tolerant, refusals = replace(FLOW, settings=replace(FLOW.settings, errors_tolerance="all")), Refusals()
+    assert refusals.allow(refused, tolerant) and refusals.proven == 13
+    refusals = Refusals()
+    assert not refusals.allow(refused, FLOW) and refusals.proven == -1
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -64,6 +107,19 @@ def test_a_window_that_ends_inside_a_hole_is_done() -> None:
     take(taker, batch(numbered(10)), at(20, batch(numbered(1))))
     assert taker.is_done and taker.account.end == 15
     assert taker.account.holes == 5
+
+
+def test_what_ends_in_a_hole_has_no_leader_epoch() -> None:
+    """It may end past the epoch of its last batch, whose log would be taken for another one; so may the next fetch begin."""
+    log = (batch(numbered(10)), at(20, batch(numbered(1))))
+    for one in log:
+        struct.pack_into(">i", one, 12, 7)
+    taker, _ = intake(15, compacted=True)
+    take(taker, *map(bytes, log))
+    assert taker.account.leader_epoch == taker.leader_epoch == -1
+    taker, _ = intake(21, compacted=True)
+    take(taker, *map(bytes, log))
+    assert taker.account.holes == 10 and taker.account.leader_epoch == taker.leader_epoch == 7
 
 
 def test_a_window_that_ends_inside_an_unexpected_hole() -> None:

@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.partitions import TopicPartition
+from airmirror.slot import attempts, lease
+from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
+from airmirror.slot.lease import LeaseLog
 from airmirror.windows import fence, index
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import GrantedLease, leased
@@ -25,8 +30,10 @@ from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, judge_window, run_window
 from airmirror.wire.leases import LeaseEntry, holder
 from airmirror.wire.mappings import Lease, LeaseEvent
+from airmirror.wire.plain import LogRecord
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
+from support.intakes import intake
 from support.topics import Record, produce
 
 TAKEN, RENEWED, RELEASED = LeaseEvent.TAKEN, LeaseEvent.RENEWED, LeaseEvent.RELEASED
@@ -65,6 +72,37 @@ def test_the_first_lease_holds_while_it_is_renewed() -> None:
 def test_a_lease_is_taken_over_after_its_end_or_its_release() -> None:
     assert window_of(log(("a", TAKEN, 0), ("b", TAKEN, 30_001))) == "b"
     assert window_of(log(("a", TAKEN, 0), ("a", RELEASED, 10), ("b", TAKEN, 20))) == "b"
+
+
+def test_an_attempt_reads_on_where_the_last_one_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the lease on there are records of hours, which each attempt read for minutes. Each lease is noted once, in order."""
+    slot = replace(intake(10)[0].context.slot, max_ms=60_000)
+    written = [
+        LogRecord(each.offset, each.timestamp, each.lease.encode_key(), each.lease.encode_value())
+        for each in log(("w", TAKEN, 0), ("w", RENEWED, 1), ("other", TAKEN, 2), ("w", RENEWED, 3))
+    ]
+    ends, read, begun = iter((2, 3, 4)), list[tuple[int, int]](), list[LeaseLog]()
+
+    def records_of(_routes: object, _log: object, start: int, end: int, **_: object) -> list[LogRecord]:
+        read.append((start, end))
+        return written[start:end]
+
+    def refresh(_slot: Slot, found: attempts._Attempts, *_: object) -> None:
+        begun.append(found.lease)
+        if len(begun) == 1:
+            found.lease.check()
+            raise BrokerUnreachable("east", "one:9092", "a test")
+
+    monkeypatch.setattr(lease, "offsets_with_patience", lambda _, logs, *__, **___: dict.fromkeys(logs, next(ends)))
+    monkeypatch.setattr(lease, "read_records", records_of)
+    monkeypatch.setattr(TransactionalId, "initialise", lambda *_: None)
+    monkeypatch.setattr(Routes, "refresh", lambda *_: None)
+    monkeypatch.setattr(attempts, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(attempts, "_refresh", refresh)
+    monkeypatch.setattr(attempts, "_usable", lambda *_: [])
+    run_slot(slot)
+    assert read == [(0, 2), (2, 3), (2, 4)]
+    assert [each.offset for each in begun[-1]._leases] == [0, 1, 2, 3]
 
 
 def test_a_lease_of_the_future_keeps_nobody_out() -> None:

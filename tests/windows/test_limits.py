@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -66,7 +66,7 @@ def test_what_slots_have_committed_lately() -> None:
 def test_commits_are_timed_by_the_targets_clock() -> None:
     """Those of the machines of slots may differ by more than counts as lately."""
     slot: Any = SimpleNamespace(mapping_topic="mappings", lease_offset=0, window="w")
-    lease = LeaseLog(slot, cast(Any, None))
+    lease = LeaseLog(slot)
     for number, ahead in enumerate((3_600_000, 0)):
         record = Mock(MappingRecord, window="w", slot=number, key=number, size=30_000, time_ms=1_000 + ahead)
         lease._take(LogRecord(number, 1_000, b"", None), record)

@@ -186,6 +186,17 @@ def test_latest_skips_what_was_there_and_nothing_later(east: Broker, west: Broke
     assert [record.content for record in copied[1]] == [record.content for record in read_all(east, flow.topic)[1]]
 
 
+def test_latest_skips_nothing_where_nothing_was_there(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The window that finds nothing is the first one: what is written before the next is copied."""
+    flow = mirror(east, west, tmp_path, partitions=2, settings={"consumer.auto.offset.reset": "latest"})
+    first = flow.run()
+    assert first.is_verified and first.copied == 0
+    assert flow.run().rows == ()
+    produce(east, flow.topic, records(10))
+    again = flow.run()
+    assert again.is_verified and again.copied == 10 and flow.assert_equal() == 10
+
+
 def test_a_partition_that_is_added_is_copied_from_its_beginning(east: Broker, west: Broker, tmp_path: Path) -> None:
     from confluent_kafka.admin import NewPartitions
 

@@ -19,7 +19,7 @@ from airmirror.windows.fence import Fenced, GrantedLease, Renewal
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
-from airmirror.windows.starts import commit_starts
+from airmirror.windows.starts import at_latest, commit_starts, need_starts
 from airmirror.wire.mappings import Lease, LeaseEvent, MappedRange, MappingRecord
 
 
@@ -120,13 +120,34 @@ def test_progress_that_differs_names_both_and_the_way_out() -> None:
     assert "offset 39" in said and "offset 49" in said and "was cut or altered" in said
 
 
+LATEST = parse(
+    "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
+    "a->b.consumer.auto.offset.reset = latest\n",
+    "test",
+).flow("a->b")
+
+
+def part(number: int, start: int, end: int) -> Planned:
+    return Planned("orders", number, "a.orders", start=start, end=end, high_watermark=end, record_bytes=10.0)
+
+
+def test_under_latest_a_first_window_that_finds_nothing_is_the_first_all_the_same() -> None:
+    """Without a start the next window would skip what was written meanwhile. An empty partition besides others needs none."""
+    full, empty = part(0, 5, 90), part(1, 0, 0)
+    gone = replace(part(2, 0, 0), error=leaderless("a", TopicPartition("orders", 2)))
+    assert [(each.planned, each.end) for each in at_latest(LATEST, State(), [full, empty])] == [(full, 90)]
+    assert [(each.planned, each.end) for each in at_latest(LATEST, State(), [empty, gone])] == [(empty, 0)]
+    [begun] = at_latest(LATEST, State(), [empty])
+    [record] = begun.records((SOURCE, REMOTE), window="w", time_ms=0)
+    state = State(mappings={(record.topic, record.partition): record})
+    assert state.positions == {("orders", 1): 0} and not need_starts(
+        LATEST, state, [replace(part(1, 0, 10), last=record)]
+    )
+
+
 def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> None:
     """One that is seen later would begin at its earliest offset (a partition without a leader in the first window)."""
-    lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
-    flow = parse(lines + "a->b.consumer.auto.offset.reset = latest\n", "test").flow("a->b")
-    seen = Planned(
-        topic="orders", partition=0, remote_topic="a.orders", start=5, end=90, high_watermark=100, record_bytes=10.0
-    )
+    flow, seen = LATEST, part(0, 5, 90)
     unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
     nothing: Any = None
     silent: Any = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it

@@ -12,10 +12,13 @@ import pytest
 
 from airmirror.clusters.protocol.routes import Leader, Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
 from airmirror.slot.attempts import _Attempts, _usable, run_slot
 from airmirror.slot.contract import Outcome
 from airmirror.slot.errors import TopicRecreated
+from airmirror.windows import judging
+from airmirror.windows.judging import watermarks
 from support.intakes import intake
 
 
@@ -56,10 +59,13 @@ def test_topics_that_are_gone_are_left_out_together(alias: str, monkeypatch: pyt
 
     class NoLog:
         age, held, is_ending, look = 0.0, frozenset[object](), False, None
-        committed = staticmethod(dict[object, object])
 
-        def __init__(self, *_: object) -> None:
+        def __init__(self, _slot: object) -> None:
+            pass
+
+        def committed(self, _target: object) -> dict[object, object]:
             begun.append("an attempt")
+            return {}
 
     monkeypatch.setattr(attempts, "Routes", Gone)
     monkeypatch.setattr(attempts, "LeaseLog", NoLog)
@@ -91,6 +97,26 @@ def test_a_partition_of_the_source_that_loses_its_leader_is_left_out_alone(monke
         assert [each.key for each, _ in _usable(slot, source, target, found, [(one, 10), (two, 10)])] == [one.key]
     [(left_out, error)] = found.failed.items()
     assert left_out == two.key and error.transient and "no leader" in str(error)
+
+
+def test_the_lag_of_the_others_is_known_where_a_partition_is_gone_or_loses_its_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The whole window failed, and nothing of the others was verified while the partition had no leader."""
+    led, unled, late, gone = (TopicPartition(topic, 0) for topic in ("orders", "unled", "late", "gone"))
+
+    def asked(source: Routes, partitions: Iterable[TopicPartition], _at: int) -> dict[TopicPartition, int]:
+        if late in partitions:  # its metadata is read again meanwhile
+            source._leaders[late] = Leader(-1, 0)
+        return {key: source.leader(key).node for key in partitions}
+
+    monkeypatch.setattr(judging, "offsets_with_patience", asked)
+    with Routes(intake(10)[0].context.slot.flow.source, "test") as source:
+        source._nodes = {1: ("broker", 9092)}
+        source._leaders = {led: Leader(1, 0), unled: Leader(-1, 0), late: Leader(1, 0), gone: Leader(1, 0)}
+        source._errors = dict.fromkeys(source._leaders, 5)
+        source._partitions = {"orders": 1, "unled": 1, "late": 1}
+        assert watermarks(source, [led, unled, late, gone]) == {led: 1}
 
 
 def test_a_topic_that_was_made_again_with_fewer_partitions_is_another_topic(monkeypatch: pytest.MonkeyPatch) -> None:

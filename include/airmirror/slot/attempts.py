@@ -8,6 +8,7 @@ committed, never from the plan (invariant C).
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,7 @@ class _Attempts:
     follow_until: float  # by time.monotonic; in the past: the slot does not follow
     pace: Pace
     limit: Limit
+    lease: LeaseLog
     reached: set[str] = field(default_factory=set)  # aliases of clusters that have answered
     throttled: float = 0.0  # seconds for which brokers wanted to be left alone
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class _Attempts:
         """None so far, of a slot that begins now."""
         positions = {partition.key: partition.start for partition in slot.partitions}
         until = time.monotonic() + slot.follow_ms / 1000
-        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
+        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot), LeaseLog(slot))
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
@@ -99,8 +101,6 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             late = time.monotonic() - deadline
             if not attempts.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
                 _leave_out(attempts, bad.key, bad, bad.first_bad)
-            elif late > 0 and bad.first_bad is not None:
-                attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window continues
             if late > GRACE_SECONDS:
                 outcome = Outcome.CUT
                 break
@@ -169,8 +169,8 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     target.refresh([slot.mapping_topic, slot.progress_topic])
     transaction = TransactionalId(target, slot.transactional_id, attempts.pace.timeout_ms, deadline + GRACE_SECONDS)
     transaction.initialise()
-    lease = LeaseLog(slot, target)
-    committed = lease.committed()
+    lease = attempts.lease
+    committed = lease.committed(target)
     transaction.look = lease.look
     attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, lease.age))
     follows = time.monotonic() < attempts.follow_until
@@ -253,13 +253,12 @@ def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[
 
 def _following(slot: Slot, attempts: _Attempts, lease: LeaseLog, intakes: Sequence[Intake]) -> Following:
     """Let the partitions continue after their planned ends; not for long where others are to be taken in again."""
-    until = attempts.follow_until
-    if any(error.transient for error in attempts.failed.values()):
-        until = min(until, time.monotonic() + AGAIN_SECONDS)
+    is_again = any(error.transient for error in attempts.failed.values())
     for intake in intakes:
         if intake.partition.key not in attempts.limits:
             intake.end_at(NO_END)
-    return Following(until, slot.flow.window.follow_commit_ms, lease)
+    again_at = time.monotonic() + AGAIN_SECONDS if is_again else math.inf
+    return Following(attempts.follow_until, slot.flow.window.follow_commit_ms, lease, again_at)
 
 
 def _taken_in_again(attempts: _Attempts) -> bool:

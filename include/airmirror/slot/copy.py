@@ -30,12 +30,12 @@ def copy(
     """Copy until every partition is done, the slot's time or bytes are used up, or its driver ends it; whether all are done.
 
     ``lease``: looked at before each further transaction, and every second; ``deadline``: when nothing new is begun any more, by
-    ``time.monotonic``; ``follow``: moves the ends. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or
-    a transient error of the clusters.
+    ``time.monotonic``; ``follow``: moves the ends, and ends the attempt, as one that is done, where others are to be taken in
+    again. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or a transient error of the clusters.
     """
     window = context.slot.flow.window
     budget = context.slot.max_bytes if context.slot.max_bytes is not None else float("inf")
-    begun = time.monotonic()
+    begun, again = time.monotonic(), False
     source.ask()
     while not all(intake.is_done for intake in intakes):
         buffer, answers = source.answer()
@@ -46,20 +46,21 @@ def copy(
             follow.step(intakes)
         in_transaction = sum(intake.account.bytes for intake in intakes)
         cut = time.monotonic() >= deadline or in_transaction >= budget or lease.is_ending
-        if not cut:
+        again = not cut and follow is not None and follow.takes_in_again
+        if not (cut or again):
             source.ask()
         sending = time.monotonic()
         context.outbox.send_all()
         if context.read_back:
             context.read_back.step(2 * source.most_bytes)
         source.took(answers, max(time.monotonic() - sending, context.target.rest("produce")))
-        if cut:
+        if cut or again:
             break
         elapsed_ms = (time.monotonic() - begun) * 1000
         if not all(intake.account.is_empty for intake in intakes) and (
             in_transaction >= window.commit_bytes
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms, source.limit.commit_ms)
-            or any(intake.account.is_full for intake in intakes)
+            or any(intake.account.is_full or intake.awaits_commit for intake in intakes)
             or (follow and follow.is_due(intakes, elapsed_ms))
         ):
             commit(context, source, intakes, lease)
@@ -70,7 +71,7 @@ def copy(
             budget -= in_transaction
             begun = time.monotonic()
     commit(context, source, intakes, lease)
-    return all(intake.is_done for intake in intakes)
+    return again or all(intake.is_done for intake in intakes)
 
 
 def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], lease: LeaseLog) -> None:

@@ -5,6 +5,7 @@ It is the same copy, whose ends move. While nothing comes nothing is open.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,11 +28,15 @@ def seconds_left(follow_ms: int, age: float) -> float:
 
 @dataclass
 class Following:
-    """A slot that follows ``until`` then, by ``time.monotonic``, and commits what came after ``commit_ms``."""
+    """A slot that follows ``until`` then, by ``time.monotonic``, and commits what came after ``commit_ms``.
+
+    ``again_at``: when partitions that were left out are taken in again.
+    """
 
     until: float
     commit_ms: int
     lease: LeaseLog
+    again_at: float = math.inf
 
     def step(self, intakes: Sequence[Intake]) -> None:
         """End what is held, and everything when the time is up."""
@@ -41,6 +46,11 @@ class Following:
                 intake.end_at(intake.position)
             elif now >= self.until:
                 intake.end_at(max(intake.position, intake.planned))
+
+    @property
+    def takes_in_again(self) -> bool:
+        """Return whether the attempt ends, whatever there is left to copy, so that the next one takes in what was left out."""
+        return self.again_at <= time.monotonic() < self.until
 
     def is_due(self, intakes: Sequence[Intake], elapsed_ms: float) -> bool:
         """Return whether what came is to be committed; up to the planned ends it is committed as in other windows."""

@@ -37,7 +37,7 @@ class Intake:
     ) -> None:
         self.partition = partition
         self.position = partition.start
-        self.planned = end
+        self.planned = self._last = end
         self._first = partition.start  # nothing before it is copied, though a batch may hold it
         self.leader_epoch = partition.leader_epoch
         self._checksum = partition.source_checksum  # of the batch with the offset before the position, -1 unknown
@@ -46,6 +46,7 @@ class Intake:
         self.context = context
         self.refusals = refusals or Refusals()
         self.delivery = Delivery(context, partition, end, self.refusals)
+        self.end_at(end)
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._lost = sorted(self.refusals.lost)
         self._read_committed = context.slot.flow.reads_committed
@@ -59,7 +60,7 @@ class Intake:
 
     @property
     def end(self) -> int:
-        """The source offset up to which it copies: the planned one, but for a slot that follows the log."""
+        """The source offset up to which it copies: the planned one, but for a slot that follows the log, or had a refusal."""
         return self.delivery.end
 
     @property
@@ -75,13 +76,21 @@ class Intake:
         """Look at the batch before the position again: the log may be another one by now, a disk's that was restored."""
         self.looks_back = self._checksum >= 0 and not (self.partition.compacted or self.partition.purged)
 
+    @property
+    def awaits_commit(self) -> bool:
+        """Return whether it continues only after a commit, since the target refused what comes next."""
+        return self.is_done and self.end < self._last
+
     def end_at(self, offset: int) -> None:
-        """Copy up to another offset, which is not below the position."""
-        self.delivery.end = offset
+        """Copy up to another offset, which is not below the position; first of all up to where the target has refused nothing."""
+        self._last, proven = offset, self.refusals.proven
+        self.delivery.end = proven if self.account.start < proven < offset else offset
 
     def committed(self) -> None:
-        """Begin the account of the next transaction."""
+        """Begin the account of the next transaction, which may begin within a batch."""
         self.delivery.committed(self.position, self.leader_epoch)
+        self._first = self.position
+        self.end_at(self._last)
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
@@ -101,7 +110,7 @@ class Intake:
         self._aborted.begin(fetched.aborted)
         self.context.merging.look(buffer, fetched.start, fetched.end)
         start: int | None = self._after_known(buffer, fetched) if self.looks_back else fetched.start
-        while start is not None:
+        while start is not None and not self.is_done:
             start = self._take_from(buffer, start, fetched.end)
         self._slow.flush(buffer)
 
@@ -149,6 +158,8 @@ class Intake:
             self.position += count
             self._checksum = -1 if batch.attributes & MESSAGE_SET else batch.checksum
             self.leader_epoch = self.account.leader_epoch = batch.leader_epoch
+            if self.is_done:
+                return None  # what comes may be damaged: it is no concern of what comes before it
         return None
 
     def _take_run(self, buffer: memoryview, first: Batch, end: int) -> int | None:
@@ -199,6 +210,8 @@ class Intake:
             self.delivery.unexpected_hole(self.position, end - 1)
         self.account.holes += end - self.position
         self.position, self._checksum = end, -1
+        # What ends in a hole may end past its batch's epoch: the batch that began the next one is gone.
+        self.leader_epoch = self.account.leader_epoch = -1
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
         whole = self._can_go_whole(batch)

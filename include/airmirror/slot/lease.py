@@ -43,10 +43,13 @@ def check_lease(leases: Iterable[LeaseEntry], offset: int, flow: str, window: st
 
 
 class LeaseLog:
-    """The mapping topic from the window's lease on, read on and on; what was committed and held since."""
+    """The mapping topic from the window's lease on, read on and on, by one attempt after the other; what was committed and held
+    since."""
 
-    def __init__(self, slot: Slot, target: Routes) -> None:
-        self._slot, self._target = slot, target
+    _target: Routes  # of the attempt
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
         self._log = TopicPartition(slot.mapping_topic, 0)
         self._leases: list[LeaseEntry] = []
         self._leases_next = self._mappings_next = slot.lease_offset
@@ -56,8 +59,12 @@ class LeaseLog:
         self.is_ending = False  # whether its driver has said that slots which follow are to end
         self.held = set[TopicPartition]()  # since the lease, by the gate or an operator, whether it was lifted or not
 
-    def committed(self) -> dict[TopicPartition, MappingRecord]:
-        """The newest mappings committed since the lease. Raises SlotFenced where it is another's by now, or released."""
+    def committed(self, target: Routes) -> dict[TopicPartition, MappingRecord]:
+        """The newest mappings committed since the lease, which an attempt begins with. ``target``: how it reaches the cluster.
+
+        Raises SlotFenced where the lease is another's by now, or released.
+        """
+        self._target = target
         end = self._end(read_committed=False)
         for entry, record in self._read(self._mappings_next, end, read_committed=True):
             self._take(entry, record)
@@ -100,7 +107,8 @@ class LeaseLog:
 
     def _take(self, entry: LogRecord, record: Record) -> None:
         if isinstance(record, Lease):
-            if entry.offset >= self._slot.lease_offset:
+            if entry.offset >= self._leases_next:
+                self._leases_next = entry.offset + 1
                 note(self._leases, LeaseEntry(entry.offset, entry.timestamp, record))
                 is_own = record.window == self._slot.window
                 self.is_ending = self.is_ending or (is_own and record.event is LeaseEvent.ENDING)

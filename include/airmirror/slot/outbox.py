@@ -145,6 +145,7 @@ class Outbox:
         """One request to each broker that has room; whether something is still waiting after that."""
         by_node: dict[int, dict[TopicPartition, Sequence[Buffer]]] = {}
         sizes: dict[int, int] = {}
+        connections: dict[int, Connection] = {}
         more = False
         self._resting = 0.0
         for target, lane in self._lanes.items():
@@ -161,7 +162,8 @@ class Outbox:
                     lane.error = error.error or LEADER_NOT_AVAILABLE
                     more = True
                 continue
-            if resting := self._connection(node).throttle.seconds:
+            connection = connections.get(node) or connections.setdefault(node, self._connection(node))
+            if resting := connection.throttle.seconds:
                 self._resting = max(self._resting, resting)
                 more = True
                 continue
@@ -179,7 +181,7 @@ class Outbox:
             batches[target] = outgoing.buffers
             more = more or bool(lane.waiting)
         for node, batches in by_node.items():
-            connection = self._connection(node)
+            connection = connections[node]
             connection.send(
                 encode_produce(
                     version=self._version(connection),

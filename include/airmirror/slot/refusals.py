@@ -114,9 +114,18 @@ class Refusals:
     rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
     lost: dict[int, str] = field(default_factory=dict)  # source offsets that are declared lost, with the reason
     unfit: set[int] = field(default_factory=set)  # those that the dead letter topic does not take either
+    proven: int = (
+        -1
+    )  # what comes before this offset was taken: it is committed first, or each refusal would undo it again
 
     def allow(self, bad: PartitionError, flow: Flow) -> bool:
         """Take note of what was refused; whether the next attempt can get along with it."""
+        is_allowed = self._allow(bad, flow)
+        if is_allowed and bad.first_bad is not None:
+            self.proven = bad.first_bad
+        return is_allowed
+
+    def _allow(self, bad: PartitionError, flow: Flow) -> bool:
         if isinstance(bad, WriteRefused) and bad.code == MESSAGE_TOO_LARGE and not self.rewritten:
             self.rewritten = True
             return True

@@ -9,7 +9,7 @@ from airmirror.wire.mappings import GATE
 
 
 class HangingTransaction(PartitionError):
-    """A transaction on the source that no coordinator knows any more, so that it never ends (KIP-664)."""
+    """A transaction on the source that is open for long, and that no coordinator shows this user: it may never end (KIP-664)."""
 
     producer_id: int
     producer_epoch: int
@@ -19,9 +19,9 @@ class HangingTransaction(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: a transaction of producer {self.producer_id} (epoch {self.producer_epoch}) is open from offset "
-            f"{self.first} on and no coordinator knows it, so {self.records} offsets after it can't be read; end it "
-            f"with `kafka-transactions.sh abort --topic {self.topic} --partition {self.partition} "
-            f"--start-offset {self.first}`"
+            f"{self.first} on, and it is none of those that this user may see (Describe on transactional ids), so "
+            f"{self.records} offsets after it can't be read; as an administrator, `kafka-transactions.sh find-hanging "
+            f"--topic {self.topic} --partition {self.partition}` says whether it hangs, or only takes long"
         )
 
 

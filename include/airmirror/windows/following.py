@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 LEAST_PAUSE = 0.05  # seconds, where judging and tasks take longer than their intervals
 LOOK_SECONDS = 5.0  # between two looks for what ends it
+AGAIN_SECONDS = 60.0  # after so long it judges again what could not be read
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class FollowLoop(BackgroundThread):
     """Judges what a window commits every ``verify.interval.ms``, does its tasks, and ends it where it is to end early: a context
     manager, with a thread of its own.
 
-    The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
-    not read again and again.
+    The last judgement is not its own. What is held is left to that: a partition is held once, and not read again and again. One
+    that could not be read is judged again after a minute.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class FollowLoop(BackgroundThread):
         super().__init__(f"gate {granted.lease.window}")
         self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.lease.window
-        self._left: set[TopicPartition] = set()
+        self._left: dict[TopicPartition, float] = {}  # until when, by time.monotonic
         self._ending = Ending(follow.topics, chosen(planned, only, None), granted.journal.index.holds())
 
     def _run(self) -> None:
@@ -140,15 +141,18 @@ class FollowLoop(BackgroundThread):
         granted.renewal.end()
 
     def _judge(self, mirror: Mirror, granted: GrantedLease, state: State) -> bool | None:
-        """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
-        self._left |= {TopicPartition(*key) for key in state.holds}
-        if {record.key for record in mirror.index.unverified()} <= self._left:
+        """Judge what is new and not left to a later judgement; whether anything has passed. None: there is nothing."""
+        self._left |= dict.fromkeys((TopicPartition(*key) for key in state.holds), math.inf)
+        begun = time.monotonic()
+        left = {key for key, until in self._left.items() if begun < until}
+        if {record.key for record in mirror.index.unverified()} <= left:
             return None
         granted.check()  # a driver that slept for longer than its lease judges no more
-        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
+        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=left)
         for verdict in judged.verdicts:
             if verdict.error is not None:
-                self._left.add(verdict.key)
+                later = time.monotonic() + AGAIN_SECONDS
+                self._left[verdict.key] = later if verdict.error.transient else math.inf
                 log.warning("%s", verdict.error)
         return len(judged.errors) < len(judged.verdicts)
 

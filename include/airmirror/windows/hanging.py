@@ -1,7 +1,8 @@
-"""Transactions on the source that no coordinator will end: a log has their records, but no coordinator knows of them (KIP-664).
+"""Transactions on the source that no coordinator will end: a log has their records, but no coordinator shows them (KIP-664).
 
 The last stable offset stays below such a transaction for ever, so under ``read_committed`` nothing after it is ever
-copied. Looked for only where a partition has nothing to copy below its last stable offset, and records above it.
+copied. Looked for only where a partition has nothing to copy below its last stable offset, and records above it. Coordinators
+leave out, without a word, what this user may not describe: an administrator decides whether one hangs, and ends it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _longest_ms(source: Routes, node: int) -> int:
 
 
 def _known(source: Routes, producer_ids: Collection[int]) -> set[int]:
-    """Those of the producers that a coordinator knows a transaction of; each coordinator knows its own only."""
+    """Those of the producers that a coordinator shows a transaction of; each coordinator knows its own only."""
     found: set[int] = set()
     for node in source.nodes:
         connection = source.connection(node)

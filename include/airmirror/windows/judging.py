@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, TopicNotFound
 from airmirror.errors import AirmirrorError, counted
 from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
@@ -92,7 +93,7 @@ def judge_unverified(
         unverified,
         trusted=trusted,
         compacted=compacted_topics(mirror, topics),
-        watermarks=watermarks(mirror.source, [key for key in keys if key.topic in topics]),
+        watermarks=watermarks(mirror.source, keys),
     )
     tell(f"judging {counted(len(findings), 'partition')}")
     verdicts = judge(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
@@ -101,11 +102,12 @@ def judge_unverified(
 
 
 def watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """The high watermarks, for the lag that is left; none where a topic is gone by now."""
-    try:
-        return offsets_with_patience(source, partitions, LATEST)
-    except TopicNotFound:
-        return {}
+    """The high watermarks, for the lag that is left; none of a partition that is gone, or has no leader, by now."""
+    for _ in range(2):
+        led = [key for key in partitions if source.has(key) and source.is_led(key)]
+        with suppress(TopicNotFound, LeaderNotAvailable):  # of one: by the metadata read meanwhile the others are asked
+            return offsets_with_patience(source, led, LATEST)
+    return {}
 
 
 def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:

@@ -28,10 +28,14 @@ from airmirror.wire.mappings import ResetRecord
 
 
 def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:
-    """The starts of a flow's first window under ``auto.offset.reset=latest``: the end of every partition with records."""
+    """The starts of a flow's first window under ``auto.offset.reset=latest``: the end of every partition with records.
+
+    Where none has any, of all of them: without a start the next window would be the first one, and skip what is new by then.
+    """
     if flow.auto_offset_reset != "latest" or state.positions:
         return []
-    return [TakenOver(item, (Account(item.end, -1),)) for item in planned if item.end > 0]
+    begun = [item for item in planned if item.end > 0] or [item for item in planned if item.error is None]
+    return [TakenOver(item, (Account(item.end, -1),)) for item in begun]
 
 
 def unexported(state: State, planned: Sequence[Planned]) -> list[Planned]:

@@ -256,7 +256,7 @@ class Routes:
     def connection(self, node: int, purpose: str = ASKING) -> Connection:
         """The connection to a broker for one purpose, opened when it is first asked for. Raises BrokerUnreachable."""
         key = (node, purpose)
-        connection = self._open(key) if purpose == ASKING else self._connections.get(key)
+        connection = self._open(key) if purpose == ASKING or purpose in WRITING else self._connections.get(key)
         if connection is None:
             if node not in self._nodes:
                 raise BrokerUnreachable(self.alias, f"node {node}", "the cluster does not name it any more")
@@ -265,9 +265,9 @@ class Routes:
         return connection
 
     def _open(self, key: tuple[int, str]) -> Connection | None:
-        """A connection for asking that may be asked: not one that has ended meanwhile, or whose last answer nobody took."""
+        """A connection that may be used: not one that has ended while idle, nor one for asking whose last answer nobody took."""
         connection = self._connections.get(key)
-        if connection is not None and (connection.waiting or ready([connection], 0.0)):
+        if connection is not None and (key[1] == ASKING if connection.waiting else ready([connection], 0.0)):
             self.drop(*key)
             return None
         return connection
