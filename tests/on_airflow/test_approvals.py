@@ -124,19 +124,20 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     from airmirror.on_airflow.tasks import decide
 
     tasks: dict[str, Any] = tasks_of(flow_of(), "failover")
-    monkeypatch.setattr(runbooks, "ask", lambda *_: Question("fail over?", "as things are"))
+    now = ["as things are"]
+    monkeypatch.setattr(runbooks, "ask", lambda *_: Question("fail over?", now[-1]))
     context = run_of(FORM)
     assert asked(tasks[PLAN], context) == "as things are" and "asked it first" not in capsys.readouterr().out
     tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
     tasks[FREEZE].execute(context)
-    asked(tasks[PLAN], context)
-    assert "asked it first" in capsys.readouterr().out
+    now.append("another lag")
+    assert asked(tasks[PLAN], context) == "as things are" and "asked it first" in capsys.readouterr().out
     with pytest.raises(NotApproved, match="there is no answer"):
         tasks[FREEZE].execute(context)
     assert len(frozen) == 1
     every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
     held, done = [["orders", 0, 49]], list[Any]()
-    monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", "body", list(held)))
+    monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", f"{held}", list(held)))
     monkeypatch.setattr(decide, "carry_out", lambda *given, name, **_: done.append((given[-1], name)) or ())
     context = run_of({}, dag_id="decide.a.b", ask=[["payments", 0, 10**12]])
     asked(every["ask"], context)
@@ -148,6 +149,39 @@ def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
     assert given.shown == [["orders", 0, 49]]
     assert (given.option, given.reason, given.by) == ("Let it pass", "see OPS-7", "ann")
     assert name.startswith(f"{context['run_id']} of 20")
+
+
+def test_an_answer_is_for_what_airflow_shows_also_where_the_ledger_is_another_one(
+    approvals: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from airmirror.on_airflow.tasks import decide
+
+    every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
+    first, more, shown = [["orders", 0, 49]], [["orders", 0, 49], ["payments", 0, 7]], list[Any]()
+    held = list(first)
+    monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", f"{held}", list(held)))
+    monkeypatch.setattr(decide, "carry_out", lambda *given, **_: shown.append(given[-1].shown) or ())
+
+    def answered_with(context: Any) -> None:
+        every["ask"].execute_complete(context, answer("Accept the loss", reason="see OPS-7"))
+        every["carry_out"].execute(context)
+
+    context = run_of({}, dag_id="decide.a.b")
+    assert asked(every["ask"], context) == f"{first}"
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path}/another.db")
+    held[:] = more
+    for _ in range(2):  # the task's next attempt knows no more
+        with pytest.raises(NotApproved, match=r"start another run of decide\.a\.b"):
+            asked(every["ask"], context)
+    held[:] = first
+    asked(every["ask"], context)
+    answered_with(context)
+    # The other way round: Airflow has forgotten the run, and this one has its name.
+    held[:] = more
+    again = run_of({}, run_id=context["run_id"], dag_id="decide.a.b")
+    assert asked(every["ask"], again) == f"{more}"
+    answered_with(again)
+    assert shown == [first, more]
 
 
 def test_each_move_group_and_each_question_is_approved_by_itself(

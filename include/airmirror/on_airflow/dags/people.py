@@ -53,10 +53,37 @@ class AsksPeople(HITLOperator):
         if context["params"].get("dry_run"):
             self.log.info("%s\n\n%s", self.subject, self.body)
             raise AirflowSkipException("a dry run")
-        if note_asked(deployment(), self.flow, context, self.task_id, self.scope(context), asked.about):
+        is_shown = self.shown(context) == self.body
+        if not is_shown:
             again = "Airflow shows the question as this run has asked it first. As things are now: %s\n\n%s"
             self.log.warning(again, self.subject, self.body)
+        note_asked(
+            deployment(),
+            self.flow,
+            context,
+            question=self.task_id,
+            scope=self.scope(context),
+            shown=asked.about,
+            is_shown=is_shown or asked.about is None,  # then an answer is for what the run was triggered with
+        )
         super().execute(context)
+
+    def shown(self, context: Context) -> str | None:
+        """Let Airflow keep the question, as it is asked, and return the text that it shows: the first one of this run. Airflow's
+        own function for this drops the answer."""
+        from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetailRequestResult
+        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+        question = {
+            "ti_id": context["task_instance"].id,
+            "options": self.options,
+            "subject": self.subject,
+            "body": self.body,
+            "params": self.serialized_params,
+            "assigned_users": self.assigned_users or [],
+        }
+        kept = SUPERVISOR_COMMS.send(msg=CreateHITLDetailPayload.model_validate(question))
+        return kept.body if isinstance(kept, HITLDetailRequestResult) else None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         from airmirror.on_airflow.tasks.approvals import note_answered

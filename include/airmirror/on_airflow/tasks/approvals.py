@@ -31,11 +31,16 @@ class NotApproved(AirmirrorError):
     question: str
     run: str
     why: str
+    is_over: bool = False  # this run can't ask again
 
     def __str__(self) -> str:
+        said = f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. "
+        if self.is_over:
+            dag = self.run.partition(" ")[0]
+            return f"{said}Airflow keeps the first question of a run, and who may answer it: start another run of {dag}"
         return (
-            f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. The ledger "
-            f"says so, whatever XCom and task states say: clear {self.question!r} with its downstream tasks, and it asks again"
+            f"{said}The ledger says so, whatever XCom and task states say: clear {self.question!r} with its downstream tasks, "
+            "and it asks again"
         )
 
 
@@ -51,14 +56,28 @@ class Approval:
 
 
 def note_asked(
-    deployment: Deployment, flow: str, context: Context, question: str, scope: str, shown: object = None
-) -> bool:
-    """Note a question before it is shown; whether it was asked before in this run. ``scope``: what an answer takes the place of
-    other runs' in; ``shown``: what it is about, besides what the run was triggered with."""
+    deployment: Deployment,
+    flow: str,
+    context: Context,
+    question: str,
+    scope: str,
+    shown: object = None,
+    *,
+    is_shown: bool = True,
+) -> None:
+    """Note a question before it can be answered. ``scope``: what an answer takes the place of other runs' in; ``shown``: what it
+    is about, besides what the run was triggered with; ``is_shown``: Airflow shows it so, and not as this run has asked it first.
+
+    Raises NotApproved: the ledger does not know what the first question of this run was about.
+    """
     about = json.dumps([_order(context), shown])
     asked = PendingQuestion(flow, _run(context), question, scope, about, int(time.time() * 1000))
     with Ledger(deployment.ledger) as ledger:
-        return note_question(ledger.engine, asked)
+        if not note_question(ledger.engine, asked, is_shown=is_shown):
+            why = (
+                "Airflow shows what this run has asked first, and the ledger does not know any more what that was about"
+            )
+            raise NotApproved(flow, question, _run(context), why, is_over=True)
 
 
 def note_answered(
