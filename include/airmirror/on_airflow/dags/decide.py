@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import add_events, alias_of
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.operators import HELD, AskToDecide, window_id
+from airmirror.on_airflow.dags.operators import AskToDecide, push_held, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
@@ -32,8 +32,8 @@ switched on**: it runs only when there is something to decide.
 that is still held. A question is about at most {most} partitions: where these are kept held, `ask_about_rest` starts the run
 that asks about the others. A run that an operator starts by hand asks about everything that is held; `held` in its
 configuration, a list of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails: the
-next window's run asks again, and so does whoever clears `ask`. Who decided, when and why is in the mapping topic:
-`airmirror hold list --history`.
+next window's run asks again, in a run of its own, and so does whoever clears `ask`. Who decided, when and why is in the mapping
+topic: `airmirror hold list --history`.
 """
 
 
@@ -65,7 +65,8 @@ class CarryOut(ApprovedStep):
         add_events(context, self, received)
         # What is held stays the same incident: no window asks about what a full question had no place for.
         if given.option == KEEP and len(given.shown) >= MOST_ASKED:
-            context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))
+            left = rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown)
+            push_held(context["ti"], self.dag.dag_id, *left)
 
 
 def decide_dag(flow: Flow) -> DAG:

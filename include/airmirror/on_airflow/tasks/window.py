@@ -163,6 +163,7 @@ def verify(
             ),
         )
         received = _received(opened, judged, followed)
+        decisions, users = opened.ledger.decisions() if judged.errors else [], opened.flow.settings.decide_users
     passed(received)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
@@ -173,7 +174,7 @@ def verify(
     if judged.errors:
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
-        raise not_verified(name, window, judged)
+        raise not_verified(name, window, judged, decisions, users)
     return received
 
 
