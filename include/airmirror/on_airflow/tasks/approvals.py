@@ -129,9 +129,11 @@ def asked_in(ledger: Ledger, flow: str, dag_id: str) -> dict[str, Any]:
 
 def _check_user(flow: str, context: Context, question: str, user: str, users: Collection[str]) -> None:
     """Raise NotApproved of an answer by nobody, or by none of those who may."""
-    if not user or (users and user not in users):
-        why = f"{user or 'nobody'} has answered, who is none of decide.users" if users else "no user has answered"
-        raise NotApproved(flow, question, _run(context), why)
+    if users and user not in users:
+        why = f"{user or 'nobody'} has answered, who is none of decide.users"
+        raise NotApproved(flow, question, _run(context), why, is_over=True)
+    if not user:
+        raise NotApproved(flow, question, _run(context), "no user has answered")
 
 
 def _order(context: Context) -> Any:
