@@ -11,11 +11,13 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.airflow import dags
 from airmirror.config import parse
+from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.on_airflow.dags.operate import NoSuchVerb, RunbookNotAllowed, operate_dag
 from airmirror.on_airflow.dags.people import ApprovedStep
 from airmirror.on_airflow.dags.runbooks import LEAVE, UNDO, asking
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.tasks import approvals as approvals_work
 from airmirror.on_airflow.tasks import runbooks
 from airmirror.on_airflow.tasks.approvals import COUNTS_SECONDS, NotApproved
 from support.approvals import answer, answered, approvals, asked, run_of, tasks_of
@@ -85,7 +87,9 @@ def test_whoever_may_trigger_can_not_approve(approvals: str, frozen: list[tuple[
     with pytest.raises(NotApproved, match=r"bob has answered, who is none .* start another run of dag$"):
         tasks_of(flow_of("a->b.decide.users = ada\n"), "failover")[FREEZE].execute(context)
     anybody: dict[str, Any] = tasks_of(flow_of(), "failover")
-    with pytest.raises(NotApproved, match=r"no user has answered.* clear 'failover\.approve_drain' with its downstream"):
+    with pytest.raises(
+        NotApproved, match=r"no user has answered.* clear 'failover\.approve_drain' with its downstream"
+    ):
         answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user=None)
     anybody[FREEZE].execute(answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user="zoe"))
     assert frozen == [(FREEZE, "bob"), (FREEZE, "zoe")]
@@ -182,6 +186,32 @@ def test_an_answer_is_for_what_airflow_shows_also_where_the_ledger_is_another_on
     assert asked(every["ask"], again) == f"{more}"
     answered_with(again)
     assert shown == [first, more]
+
+
+def test_an_answer_waits_for_a_ledger_that_is_away(
+    approvals: str, frozen: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow gives it once, and the task's next attempt would ask again."""
+    tasks: dict[str, Any] = tasks_of(flow_of(), "failover")
+    monkeypatch.setattr(runbooks, "ask", lambda *_: Question("fail over?", "as things are"))
+    context, away = run_of(FORM), [True, True]
+    asked(tasks[PLAN], context)
+
+    def fails_over(url: str) -> Ledger:
+        if away and away.pop():
+            raise LedgerUnavailable(url, "the database system is starting up")
+        return Ledger(url)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(approvals_work, "Ledger", fails_over)
+        meanwhile.setattr(approvals_work, "PAUSE_SECONDS", 0.0)
+        tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
+        tasks[FREEZE].execute(context)
+        away.append(True)
+        meanwhile.setattr(approvals_work, "PATIENCE_SECONDS", 0.0)
+        with pytest.raises(LedgerUnavailable):
+            tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
+    assert frozen == [(FREEZE, "ada")]
 
 
 def test_each_move_group_and_each_question_is_approved_by_itself(

@@ -7,14 +7,17 @@ and who gave it, to the task that asked and to no other; that task writes it int
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tenacity import Retrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import Ledger
+from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.ledger.approvals import Answered, PendingQuestion, answer_to, note_answer, note_question, open_questions
 from airmirror.on_airflow.deployment import Deployment
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another day's decision
+PATIENCE_SECONDS, PAUSE_SECONDS = 600.0, 5.0  # with a ledger that is away: as a database that fails over
+log = logging.getLogger(__name__)
 
 
 class NotApproved(AirmirrorError):
@@ -83,7 +88,10 @@ def note_asked(
 def note_answered(
     deployment: Deployment, flow: str, context: Context, question: str, given: Mapping[str, Any], users: Collection[str]
 ) -> None:
-    """Note an answer as Airflow has given it to the task that asked. Raises NotApproved: by none of ``users``."""
+    """Note an answer as Airflow has given it to the task that asked. Raises NotApproved: by none of ``users``.
+
+    Airflow gives it once: the task's next attempt would ask again. So a ledger that is away is waited for.
+    """
     who = given.get("responded_by_user") or {}
     user = str(who.get("id") or "")
     _check_user(flow, context, question, user, users)
@@ -95,8 +103,15 @@ def note_answered(
         by=str(who.get("name") or user),
         answered_ms=int(given["responded_at"].timestamp() * 1000),
     )
-    with Ledger(deployment.ledger) as ledger:
-        note_answer(ledger.engine, flow, _run(context), question, answered)
+    for attempt in Retrying(
+        retry=retry_if_exception_type(LedgerUnavailable),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        wait=wait_fixed(PAUSE_SECONDS),
+        before_sleep=before_sleep_log(log, logging.WARNING),
+        reraise=True,
+    ):
+        with attempt, Ledger(deployment.ledger) as ledger:
+            note_answer(ledger.engine, flow, _run(context), question, answered)
 
 
 def approval(deployment: Deployment, flow: str, context: Context, question: str, users: Collection[str]) -> Approval:
