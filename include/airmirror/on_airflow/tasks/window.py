@@ -268,8 +268,8 @@ def do_task(deployment: Deployment, name: str, task: str, window: str, selection
 
 
 def interrupt(deployment: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
-    """End a window from outside: its Spark Connect job by tag, then, while no other has taken the lease, its slots by the
-    fence."""
+    """End a window of this process, which may wait for another one: its Spark Connect job by tag, then, while no other has taken
+    the lease, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
     with opened_flow(deployment, name, selection) as opened:
