@@ -82,6 +82,20 @@ def test_what_can_not_be_made(value: str) -> None:
     assert "{planted" not in str(caught.value)
 
 
+def test_a_module_that_fails_is_a_notifier_that_can_not_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it raises: DAGs of other flows are made after it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text, said in (
+        ("without_its_variable", "import os\nos.environ['NO_SUCH_VARIABLE']", "KeyError: 'NO_SUCH_VARIABLE'"),
+        ("unfinished", "class Notifier(", "SyntaxError: "),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+        with pytest.raises(BadNotifier, match=said):
+            made(f"{name}.Notifier")
+
+
 def test_none() -> None:
     assert callbacks(parse(TEXT.rsplit("\n", 2)[0], "test").flow("a->b"), "replicate") == {}
 
