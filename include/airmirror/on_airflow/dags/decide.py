@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import add_events, alias_of
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.operators import AskToDecide, push_held, window_id
+from airmirror.on_airflow.dags.operators import HELD, AskToDecide, push_held, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
@@ -40,11 +40,13 @@ topic: `airmirror hold list --history`.
 class Ask(AsksPeople):
     """Asks about what the gate really holds, as the mapping topic has it now; skipped where it holds nothing."""
 
+    reads = (HELD,)
+
     def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.decide import ask
 
         conf = context["dag_run"].conf or {}
-        asked = ask(deployment(), self.flow, conf.get("held"), most=MOST_ASKED)
+        asked = ask(deployment(), self.flow, conf.get(HELD), most=MOST_ASKED)
         if asked is None:
             raise AirflowSkipException("the gate holds nothing of this: there is nothing to decide")
         return asked
@@ -55,6 +57,8 @@ class Ask(AsksPeople):
 
 class CarryOut(ApprovedStep):
     """Does what was decided, after it is written down who has decided it."""
+
+    reads = (HELD,)
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.decide import carry_out, rest

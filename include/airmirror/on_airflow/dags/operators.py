@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_events, lineage_of
 from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, question_of
+from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import BY_ERROR
@@ -38,20 +39,25 @@ CUT, EMPTY, HELD, INCIDENT, PASSED = "cut", "empty", "held", "incident", "passed
 
 
 class FlowOperator(BaseOperator):
-    """A task of one flow. Final errors fail at once, transient ones are retried. ``writes``: it is skipped in a dry run."""
+    """A task of one flow. Final errors fail at once, transient ones are retried. ``writes``: it is skipped in a dry run.
+
+    ``reads``: what it reads of a run's configuration besides the form's fields.
+    """
 
     ui_color = "#e8f1fa"
     writes = False
+    reads: tuple[str, ...] = ()
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
-        chosen = selection(context)
-        if self.writes and chosen.dry_run:
-            raise AirflowSkipException("a dry run")
         try:
+            check_conf(self, context, self.reads)
+            chosen = selection(context)
+            if self.writes and chosen.dry_run:
+                raise AirflowSkipException("a dry run")
             return self.work(context, chosen)
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import Choose
+from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import BY_ERROR
@@ -25,6 +26,7 @@ class AsksPeople(HITLOperator):
     """Asks about a flow, as things are when it runs; of a dry run, it tells the question in its log and asks nobody."""
 
     template_fields = ()
+    reads: tuple[str, ...] = ()  # of the run's configuration, besides the form's fields
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
@@ -47,6 +49,7 @@ class AsksPeople(HITLOperator):
     def execute(self, context: Context) -> None:
         from airmirror.on_airflow.tasks.approvals import note_asked
 
+        check_conf(self, context, self.reads)
         check_run(self, context)
         asked = self.ask(context)
         self.subject, self.body = asked.subject, asked.body
