@@ -404,6 +404,14 @@ def test_a_run_of_a_dag_does_what_its_form_chooses() -> None:
     assert alone.task_ids == ["failover"], "nothing is to be chosen"
 
 
+def test_backfills_are_told_of_only_where_airflow_makes_them() -> None:
+    """Of a DAG without a schedule it makes none."""
+    for more, has_backfills in (("", True), ("a->b.audit.schedule =\n", False)):
+        flow = parse(CONFIGURATION + more, "mirror.properties").flow("a->b")
+        told = f"{audit_dag(flow).doc_md} {replicate_dag(flow).doc_md}"
+        assert ("airflow backfill create --dag-id audit.a.b" in told) is has_backfills
+
+
 def test_an_audit_replicates_its_range_and_no_more(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

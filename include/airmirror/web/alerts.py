@@ -28,6 +28,7 @@ from sqlalchemy.exc import IntegrityError
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.common import id_of
+from airmirror.on_airflow.dags.forms import is_partial
 from airmirror.on_airflow.deployment import deployment
 from airmirror.report.markdown import escape
 from airmirror.topics.sound import sound
@@ -206,7 +207,7 @@ class StartedRun:
 def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> StartedRun:
     """Queue a run; where one of that id is there already, or one of the whole flow waits, nothing is done. Raises NoSuchDag."""
     queued = DagRun.find(dag_id=dag_id, state=DagRunState.QUEUED)
-    if waits := [run.run_id for run in queued if run.run_id != run_id and not _is_narrowed(run.conf)]:
+    if waits := [run.run_id for run in queued if run.run_id != run_id and not is_partial(run.conf or {})]:
         return StartedRun(is_new=False, is_paused=_is_paused(dag_id), waits=waits[0])
     try:
         trigger_dag(
@@ -226,11 +227,6 @@ def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, u
             raise
         return StartedRun(is_new=False, is_paused=_is_paused(dag_id))
     return StartedRun(is_new=True, is_paused=_is_paused(dag_id))
-
-
-def _is_narrowed(conf: Any) -> bool:
-    """Return whether a run's configuration keeps it from copying everything (``Selection``)."""
-    return any((conf or {}).get(key) for key in ("topics", "partitions", "dry_run"))
 
 
 def _is_paused(dag_id: str) -> bool:

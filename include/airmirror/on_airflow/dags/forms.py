@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
@@ -65,6 +65,11 @@ def form(flow: Flow) -> dict[str, Param]:
         ),
         "dry_run": dry_run_field("Tell in the log of `sync_topics` what would be done; write nothing."),
     }
+
+
+def is_partial(given: Mapping[str, Any]) -> bool:
+    """Return whether the values of ``form`` keep a run from copying everything that is new."""
+    return any(given.get(name) for name in ("topics", "partitions", "dry_run"))
 
 
 def texts_field(title: str, description: str) -> Param:
