@@ -17,6 +17,7 @@ from cryptography.fernet import Fernet
 
 from airmirror.config import load, resolve
 from airmirror.config.keys import KEYS, Use
+from airmirror.web.alerts import MOST_BYTES
 from airmirror_local import jars
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -252,7 +253,7 @@ def test_airflow_finds_spark_and_the_monitoring_finds_airflow() -> None:
         name: [port.rpartition(":")[2] for port in service.get("ports", ())] for name, service in SERVICES.items()
     }
     assert all(port in published[name] for name, _, port in (target.partition(":") for target in targets))
-    assert webhook["url"].endswith("/airmirror/alerts")
+    assert webhook["url"].endswith("/airmirror/alerts") and webhook["max_alerts"] * 5_000 < MOST_BYTES
     assert scrape["metrics_path"] == "/airmirror/metrics"
     for service, file in (
         ("prometheus", scrape["authorization"]["credentials_file"]),

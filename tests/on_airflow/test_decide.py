@@ -56,6 +56,8 @@ def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
         assert state == "failed" and flow.states(third)["ask_to_decide"] == "success", (
             "the incident is asked about anew"
         )
+        run_id = flow.client.runs(dag_id)[0]["dag_run_id"]  # in a run of its own: a decision has failed since
+        assert run_id != incident["dag_run_id"]
         answer(flow, dag_id, run_id, "Verify again", "and now?")
         assert flow.client.wait_for_run(dag_id, run_id) == "failed"
         flow.client.clear(dag_id, run_id, "ask")  # whoever does not wait for the next window

@@ -10,9 +10,13 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from airmirror.airflow import dags
+from airmirror.on_airflow.dags.choosing import Choose
+from airmirror.on_airflow.dags.forms import UnknownFields, check_conf
 from airmirror.on_airflow.dags.operate import RUNBOOKS
+from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.dags.people import AsksPeople
 from airmirror.on_airflow.dags.runbooks import order_of
+from airmirror.web.alerts import Alert
 from on_airflow.test_parsing import GOOD, KINDS
 from support.approvals import run_of
 
@@ -47,6 +51,26 @@ def test_a_form_wants_what_nobody_can_know_before_and_no_more(made: dict[str, An
         for task in dag.tasks:
             if isinstance(task, AsksPeople):
                 assert wanted(task.params) == [], f"{name}: {task.task_id}"
+
+
+def test_a_misspelt_field_is_refused_by_every_dag_before_anything_is_done(made: dict[str, Any]) -> None:
+    """Airflow takes any key: what was to be a dry run would write, what was to be narrow would be of everything."""
+    for name, dag in made.items():
+        if name.startswith("heartbeats."):  # whose runs read nothing, and do no more than write heartbeats
+            continue
+        for key, known in (("dryrun", "dry_run"), ("topic", "topics")):
+            for root in dag.roots:
+                with pytest.raises(UnknownFields, match=f"{name} does not know '{key}' ") as refused:
+                    root.execute(run_of({key: True}))
+                assert (f"the closest known one is '{known}'" in str(refused.value)) is (known in dag.params), name
+        of_others = {"openlineage": {"parentRunId": "1"}, **({"held": []} if name.startswith("decide.") else {})}
+        for task in dag.tasks:
+            if isinstance(task, FlowOperator | AsksPeople | Choose):
+                check_conf(task, run_of({**dict.fromkeys(dag.params), **of_others}), getattr(task, "reads", ()))
+    alert = Alert.model_validate(
+        {"status": "firing", "labels": {"topic": "t", "partition": "1"}, "startsAt": "2026-11-27"}
+    )
+    check_conf(made["replicate.a.b"].roots[0], run_of(alert.choice()))
 
 
 @pytest.mark.parametrize("runbook", RUNBOOKS)

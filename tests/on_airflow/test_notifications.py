@@ -10,6 +10,7 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.on_airflow.dags.notifications import BadNotifier, callbacks
+from airmirror.on_airflow.dags.replicate import replicate_dag
 
 TEXT = """
 clusters = a, b
@@ -38,6 +39,27 @@ def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     succeeded(run("r3"))
     failed(run("r4"))
     assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1", "replicate.a.b", "r4"]
+
+
+def test_a_run_of_a_part_ends_no_incident_and_begins_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one that only looks."""
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'ledger.db'}")
+    notifier = f'support.notifier.FileNotifier {{"path": "{tmp_path}/told"}}'
+    dag = replicate_dag(parse(TEXT.format(notifier), "test").flow("a->b"))
+    failed: Any = dag.on_failure_callback
+    succeeded: Any = dag.on_success_callback
+
+    def run(name: str, **params: Any) -> Any:
+        return {"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id=name), "params": params}
+
+    failed(run("r1", partitions=[3]))
+    failed(run("r2", topics=None, partitions=None, dry_run=False))
+    for part in ({"topics": ["orders"]}, {"partitions": [0]}, {"dry_run": True}):
+        succeeded(run("r3", **part))
+        failed(run("r4"))
+    succeeded(run("r5"))
+    failed(run("r6"))
+    assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r2", "replicate.a.b", "r6"]
 
 
 def test_what_nobody_heard_of_is_told_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +102,20 @@ def test_what_can_not_be_made(value: str) -> None:
     with pytest.raises(BadNotifier, match=r"a->b.*on\.failure\.notifier") as caught:
         made(value)
     assert "{planted" not in str(caught.value)
+
+
+def test_a_module_that_fails_is_a_notifier_that_can_not_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it raises: DAGs of other flows are made after it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text, said in (
+        ("without_its_variable", "import os\nos.environ['NO_SUCH_VARIABLE']", "KeyError: 'NO_SUCH_VARIABLE'"),
+        ("unfinished", "class Notifier(", "SyntaxError: "),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+        with pytest.raises(BadNotifier, match=said):
+            made(f"{name}.Notifier")
 
 
 def test_none() -> None:

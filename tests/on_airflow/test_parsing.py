@@ -17,6 +17,8 @@ import pytest
 from airflow.sdk import AssetOrTimeSchedule, MultipleCronTriggerTimetable
 
 from airmirror.airflow import dags
+from airmirror.config import parse as configuration
+from airmirror.on_airflow.dags.maintenance import maintenance_dag
 from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, fires, schedule, timetable, union
 from airmirror_local.stack import DAGS
 from support import ROOT
@@ -220,7 +222,16 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
         assert writing & tasks.keys() <= one_at_a_time and len(one_at_a_time) >= 3, name
         assert tasks["replicate_window"]["longest"] == (540 if name == "replicate.a.b" else 6 * 3600)
     (prune,) = contracts["maintenance"]["tasks"]
-    assert prune["at_once"] == 1
+    assert (prune["id"], prune["at_once"]) == ("prune.a.b", 1)
+
+
+def test_no_two_flows_have_one_task() -> None:
+    """``a_b->c`` and ``a->b_c`` are different DAGs, which Airflow tells apart by dots."""
+    aliases = ("a", "a_b", "b_c", "c")
+    servers = "".join(f"{alias}.bootstrap.servers = {alias}:1\n" for alias in aliases)
+    text = f"clusters = {', '.join(aliases)}\n{servers}a_b->c.enabled = true\na->b_c.enabled = true\nretention.days = 1"
+    flows = configuration(text, "f").enabled
+    assert maintenance_dag(flows).task_ids == ["prune.a_b.c", "prune.a.b_c"]
 
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from airmirror.flows.decisions import HeldRange
-from airmirror.on_airflow.question import OPTIONS, question
+from airmirror.on_airflow.question import OPTIONS, question, runs_about
 from airmirror.report.markdown import MOST_REASON, escape
+from airmirror.wire.mappings import Action, Decision
 
 HOSTILE = "a | b\n```\n### Approved by [ticket](http://evil) <b> ![x](//evil/p.png) www.evil.example *x* ~~y~~ a@b.c"
 
@@ -52,3 +53,23 @@ def test_no_text_breaks_out_of_its_cell() -> None:
 def test_texts_are_bounded() -> None:
     assert len(escape("x" * 5000)) == MOST_REASON + 1
     assert escape("a\x00b\x1b[31m\n c") == "a b \\[31m c"
+
+
+def test_a_question_is_another_one_after_a_decision_and_for_other_people() -> None:
+    one, other = ["orders", 0, 49], ["payments", 1, 7]
+
+    def decision(topic: str, partition: int, time_ms: int) -> Decision:
+        return Decision(topic, partition, time_ms, action=Action.LET_PASS, offset=50, reason="why", by="ada")
+
+    (first,) = runs_about([one, other], [decision("orders", 1, 5)], [""])
+    assert runs_about([other, one], [], []) == (first,)
+    assert first not in runs_about([one], [], []) and first not in runs_about([one, ["payments", 1, 8]], [], [])
+    decided = [decision("orders", 0, 5), decision("payments", 1, 5), decision("orders", 0, 9)]
+    assert [len(set(runs_about([one, other], decided[:count], []))) for count in range(4)] == [1, 2, 2, 3]
+    newest, _, oldest = runs_about([one, other], decided, [])
+    assert oldest == first and runs_about([one, other], decided[:2], []) == runs_about([one, other], decided, [])[1:]
+    named = runs_about([one, other], decided, ["bob", "ann"])
+    assert named == runs_about([one, other], decided, ["ann", "bob"]) and newest not in named
+    many = [decision("orders", 0, time_ms) for time_ms in range(1, 99)]
+    assert runs_about([one, other], many, [])[-1] == first, "what is asked of Airflow has an end"
+    assert len(runs_about([one, other], many, [])) == 11

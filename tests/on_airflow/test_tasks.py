@@ -6,6 +6,7 @@ import asyncio
 import logging
 import stat
 from base64 import b64decode
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -25,33 +26,35 @@ from airmirror.flows.audit import Range
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.selection import Selection
-from airmirror.ledger import Ledger
+from airmirror.ledger import FlowLedger, Ledger
 from airmirror.offsets.writing import RecordsNotWritten
 from airmirror.on_airflow.dags.audit import CompareRange, audit_dag, places
-from airmirror.on_airflow.dags.common import incident_id
 from airmirror.on_airflow.dags.decide import CarryOut, decide_dag
 from airmirror.on_airflow.dags.maintenance import Prune
-from airmirror.on_airflow.dags.operators import HELD, AskToDecide, Idle
+from airmirror.on_airflow.dags.operators import HELD, INCIDENT, AskToDecide, Idle
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag
+from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, KEEP, MOST_ASKED
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
+from airmirror.on_airflow.tasks import window as window_work
 from airmirror.on_airflow.tasks.approvals import Approval
 from airmirror.on_airflow.tasks.audit import BadRange, NoOffsets, OffsetRange
 from airmirror.on_airflow.tasks.driver import CONFIG, SECRETS
 from airmirror.on_airflow.tasks.submit import Submission, SubmissionBounds
-from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
+from airmirror.on_airflow.tasks.telling import NotMirrored, NotVerified, tell_progress, tell_result
 from airmirror.on_airflow.triggers import growth as growth_trigger
 from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome
-from airmirror.windows.errors import FlowBusy, PartitionHeld
+from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
+from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
-from airmirror.wire.mappings import Action
+from airmirror.wire.mappings import Action, Decision
 from airmirror_local.brokers import Broker
 from flows.test_decisions import DIFFERING, copied_flow, held_flow, put_in_place, records
 from support.flows import in_this_process, mirror
@@ -82,8 +85,8 @@ class Task:
     try_number = 1
     failed = 0
 
-    def __init__(self, **told: Any) -> None:
-        self.told, self.pushed = told, dict[str, Any]()
+    def __init__(self, *, open_runs: Collection[str] = (), **told: Any) -> None:
+        self.told, self.pushed, self.open_runs = told, dict[str, Any](), open_runs
 
     def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
         return self.told.get(f"{task_ids}_{key}")
@@ -92,8 +95,8 @@ class Task:
         self.pushed[key] = value
 
     def get_dr_count(self, dag_id: str, run_ids: list[str], states: list[str]) -> int:
-        assert states == ["failed"] and len(run_ids) == 1
-        return self.failed
+        (run,) = run_ids
+        return self.failed if states == ["failed"] else int(run in self.open_runs)
 
 
 def opened(tmp_path: Path) -> Opened:
@@ -250,21 +253,61 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     monkeypatch.setattr("airmirror.on_airflow.dags.operators.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
     ask = AskToDecide(task_id="ask_to_decide", trigger_dag_id="decide.a.b")
     held = [["orders", 0, 49]]
+    told = {"verify_window_held": held, "verify_window_incident": "incident__1"}
     with caplog.at_level(logging.INFO), pytest.raises(DagRunTriggerException):  # as Airflow starts runs
-        ask.execute({"ti": Task(verify_window_held=held)})  # type: ignore[typeddict-item]
-    assert ask.conf == {"held": held} and ask.trigger_run_id == incident_id(held) and not ask.reset_dag_run
-    again = Task(verify_window_held=held)
+        ask.execute({"ti": Task(**told)})  # type: ignore[typeddict-item]
+    assert ask.conf == {"held": held} and ask.trigger_run_id == "incident__1" and not ask.reset_dag_run
+    again = Task(**told)
     again.failed = 1
     with pytest.raises(DagRunTriggerException) as asked_anew:  # nobody is asked by a run that has failed
         ask.execute({"ti": again})  # type: ignore[typeddict-item]
     assert asked_anew.value.reset_dag_run
-    assert (
-        f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/tasks/ask/required_actions"
-        in caplog.text
-    )
+    page = "https://airflow.example/mirror/dags/decide.a.b/runs/incident__1/tasks/ask/required_actions"
+    assert page in caplog.text
     assert "decide.a.b is paused, so that it asks no operator: switch it on." in caplog.text
     with pytest.raises(AirflowSkipException):
         ask.execute({"ti": Task()})  # type: ignore[typeddict-item]
+
+
+def test_what_was_kept_is_asked_about_again_once_somebody_has_decided_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another run of ``decide.…``; not as long as an earlier one is open, in which what was answered may be carried out."""
+    error = GateFailed(cluster="a", topic="orders", partition=0, first=0, last=49, reason="late")
+    judged = Judged((), (Verdict(topic="orders", partition=0, offset=49, records=50, error=error),))
+    gate = decide_gate(tmp_path, monkeypatch, judged)
+    decided = list[Decision]()
+    monkeypatch.setattr(FlowLedger, "decisions", lambda _: decided)
+
+    def asks(*open_runs: str) -> str:
+        task = Task(open_runs=open_runs)
+        with pytest.raises(NotVerified):
+            gate.work({"ti": task, "run_id": "r"}, Selection())
+        assert task.pushed[HELD] == [["orders", 0, 49]]
+        return str(task.pushed[INCIDENT])
+
+    def decide(topic: str, time_ms: int) -> None:
+        decided.append(
+            Decision(topic, 0, time_ms=time_ms, action=Action.VERIFY_AGAIN, offset=50, reason="mended", by="ada")
+        )
+
+    first = asks()
+    assert asks() == asks(first) == first, "what is kept held stays the same incident"
+    decide("payments", 7)
+    assert asks() == first
+    decide("orders", 8)
+    second = asks()
+    assert second != first and asks() == asks(second) == second
+    assert asks(first) == first
+    decide("orders", 9)
+    assert asks() not in (first, second) and asks(first) == first and asks(second) == second
+
+
+def decide_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Judged) -> Any:
+    """The task of a gate that has judged so."""
+    monkeypatch.setattr(window_work, "opened_flow", Given(opened(tmp_path)))
+    monkeypatch.setattr(window_work, "judge_flow", lambda *_, **__: (judged, None))
+    return replicate_dag(parse(CONFIGURATION, "mirror.properties").flow("a->b")).task_dict["verify_window"]
 
 
 def test_what_one_question_has_no_place_for_is_asked_about_after_it(
@@ -287,13 +330,15 @@ def test_what_one_question_has_no_place_for_is_asked_about_after_it(
         monkeypatch.setattr(CarryOut, "answer", lambda *_: given)
         task = Task()
         tasks["carry_out"].work({"ti": task, "run_id": "r", "dag_run": SimpleNamespace(conf=conf)}, Selection())
+        assert (INCIDENT in task.pushed) == bool(task.pushed.get(HELD))
         return task.pushed.get(HELD)
 
     rest = left({"held": every}, every[:MOST_ASKED])
     assert rest == left({}, every[:MOST_ASKED]) == every[MOST_ASKED:]
     with pytest.raises(DagRunTriggerException):
-        tasks["ask_about_rest"].execute({"ti": Task(carry_out_held=rest)})
-    assert tasks["ask_about_rest"].conf == {"held": rest} and tasks["ask_about_rest"].trigger_dag_id == "decide.a.b"
+        tasks["ask_about_rest"].execute({"ti": Task(carry_out_held=rest, carry_out_incident="incident__2")})
+    asks = tasks["ask_about_rest"]
+    assert (asks.conf, asks.trigger_dag_id, asks.trigger_run_id) == ({"held": rest}, "decide.a.b", "incident__2")
     assert left({"held": every[:MOST_ASKED]}, every[:MOST_ASKED]) == []
     monkeypatch.setattr(decide_work, "opened_flow", None)  # a cluster may be away: nothing is read
     assert left({"held": rest}, rest) is None
@@ -357,6 +402,14 @@ def test_a_run_of_a_dag_does_what_its_form_chooses() -> None:
     assert done(rehearse, "everything", "scheduled", "2026-11-23T00:00:00+00:00") == {"failover"}
     alone = rehearsal_dag(parse(REHEARSED.split("a->b.move")[0], "mirror.properties").flow("a->b"))
     assert alone.task_ids == ["failover"], "nothing is to be chosen"
+
+
+def test_backfills_are_told_of_only_where_airflow_makes_them() -> None:
+    """Of a DAG without a schedule it makes none."""
+    for more, has_backfills in (("", True), ("a->b.audit.schedule =\n", False)):
+        flow = parse(CONFIGURATION + more, "mirror.properties").flow("a->b")
+        told = f"{audit_dag(flow).doc_md} {replicate_dag(flow).doc_md}"
+        assert ("airflow backfill create --dag-id audit.a.b" in told) is has_backfills
 
 
 def test_an_audit_replicates_its_range_and_no_more(

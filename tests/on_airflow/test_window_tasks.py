@@ -76,6 +76,7 @@ def context(pushed: dict[str, Any]) -> Any:
         try_number=1,
         xcom_push=pushed.__setitem__,
         xcom_pull=lambda task_ids, key: pushed.get(key) if task_ids else None,
+        get_dr_count=lambda *_, **__: 0,
     )
     return {"ti": ti, "run_id": "r", "dag": SimpleNamespace(dag_id="replicate.a.b"), "params": {}}
 
@@ -125,7 +126,7 @@ def test_what_passed_beside_what_is_held_is_told_by_the_next_task(monkeypatch: p
 
     def verify(*_: object, passed: Any, **__: object) -> None:
         passed([received])
-        raise NotVerified("a->b", "w", 1, 0, ("bills-0 differs",), (), held=(("bills", 0, 9),))
+        raise NotVerified("a->b", "w", 1, 0, ("bills-0 differs",), (), held=(("bills", 0, 9),), runs=("i",))
 
     asked: list[Any] = []
     monkeypatch.setattr(work, "verify", verify)

@@ -64,6 +64,28 @@ def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pyt
     assert caught.value.transient and of_the_flow == execute.tag("a->b") and of_this_one != of_the_flow
 
 
+def test_a_process_interrupts_its_own_job_and_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that only waits for the lease is paused or killed while another run's window copies."""
+    lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
+    flow, jobs = parse(lines, "test").flow("a->b"), dict[str, set[str]]()
+
+    class Session(Stuck):
+        def addTag(self, tag: str) -> None:
+            jobs.setdefault(name, set()).add(tag)
+
+    for name in ("another process", "this one"):
+        with monkeypatch.context() as patched:
+            if name == "another process":
+                patched.setattr(execute.os, "getpid", lambda: 1)
+            with execute._limited(Session(), flow.name, 60.0, threading.Event()):  # type: ignore[arg-type]
+                pass
+    session = Stuck()
+    monkeypatch.setattr(execute, "connect", lambda *_: session)
+    monkeypatch.setattr(execute, "close", lambda _: None)
+    execute.interrupt("sc://nowhere", flow)
+    assert [name for name, tags in jobs.items() if tags & set(session.interrupted)] == ["this one"]
+
+
 def test_the_limit_is_longer_than_all_attempts_of_a_slot() -> None:
     flow = parse("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n", "t")
     slot = Slot(

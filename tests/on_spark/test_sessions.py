@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airmirror.config import parse
-from airmirror.on_spark.execute import SparkJobFailed, execute, tag
+from airmirror.on_spark.execute import SparkJobFailed, execute, own_tag, tag
 from airmirror.on_spark.sessions import NO_LIMIT, capacity, close, connect
 from airmirror.slot.contract import Slot
 from airmirror.windows.demand import Capacity
@@ -91,8 +91,8 @@ def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one()
     )
     with pytest.raises(SparkJobFailed):
         execute(spark, [slot])
-    (_, own) = called[2]
-    names = [tag(flow.name), own]
+    (_, own) = called[3]
+    names = [tag(flow.name), own_tag(flow.name), own]
     assert called == [
         ("interrupt", tag(flow.name)),
         *(("tag", name) for name in names),

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airmirror.on_spark import execute as module
 from airmirror.on_spark import library, sessions
-from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt, tag
+from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt, own_tag, tag
 from airmirror.on_spark.sessions import SparkRefused, close, connect
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot
@@ -143,7 +143,11 @@ def test_a_job_that_begins_after_its_time_is_interrupted_too(monkeypatch: pytest
         execute(spark, [a_slot("late")])
     of_the_flow, *own = asked
     assert of_the_flow == tag("late->west") and of_the_flow not in own
-    assert {name for call in spark.addTag.call_args_list for name in call.args} == {of_the_flow, *own}
+    assert {name for call in spark.addTag.call_args_list for name in call.args} == {
+        of_the_flow,
+        own_tag("late->west"),
+        *own,
+    }
 
 
 def test_a_server_that_is_gone_before_the_job_begins_fails_the_window_as_transient() -> None:

@@ -14,6 +14,8 @@ from uuid import uuid4
 import airflow.sdk.exceptions
 import pytest
 from airflow.sdk.exceptions import DownstreamTasksSkipped
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetailRequestResult
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.operate import operate_dag
@@ -68,11 +70,20 @@ def answered(tasks: Mapping[str, Any], context: Any, question: str, option: str,
     return context
 
 
+class Supervisor:
+    """Airflow as far as it keeps questions: of each the first text that was given to it."""
+
+    def __init__(self, kept: dict[str, Any], task_id: str) -> None:
+        self.kept, self.task_id = kept, task_id
+
+    def send(self, msg: CreateHITLDetailPayload) -> HITLDetailRequestResult:
+        first = self.kept.setdefault(self.task_id, msg)
+        return HITLDetailRequestResult(**first.model_dump(exclude={"type"}))
+
+
 def asked(task: Any, context: Any) -> str:
-    """The body of what a task shows, and waits for an answer to."""
-    with (
-        patch("airflow.providers.standard.operators.hitl.upsert_hitl_detail") as shown,
-        pytest.raises(WAITS),
-    ):
+    """The body that Airflow shows of what a task asks, and waits for an answer to."""
+    supervisor = Supervisor(context.setdefault("kept", {}), task.task_id)
+    with patch.object(task_runner, "SUPERVISOR_COMMS", supervisor, create=True), pytest.raises(WAITS):
         task.execute(context)
-    return str(shown.call_args.kwargs["body"])
+    return str(supervisor.kept[task.task_id].body)

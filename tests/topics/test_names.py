@@ -95,6 +95,18 @@ def test_patterns_and_policies_are_checked_with_their_lines() -> None:
     check(parse(CLUSTERS, "f"))
 
 
+def test_two_flows_whose_dags_would_have_one_name_are_told() -> None:
+    """Airflow would keep the DAGs of one of them, and nothing would be copied of the other."""
+    servers = "".join(f"{alias}.bootstrap.servers = {alias}:1\n" for alias in ("a", "a.b", "b.c", "c"))
+    both = f"clusters = a, a.b, b.c, c\n{servers}a.b->c.enabled = true\na->b.c.enabled = %s\n"
+    with pytest.raises(ConfigurationError) as caught:
+        check(parse(both % "true", "f"))
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.key) == (7, "a->b.c.enabled")
+    assert "names of those of 'a.b->c', as replicate.a.b.c: give" in problem.message
+    check(parse(both % "false", "f"))
+
+
 @pytest.mark.parametrize(
     ("suffix", "reason"),
     [

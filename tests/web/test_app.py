@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.exceptions import DagRunAlreadyExists
 from fastapi import Depends
 from fastapi.testclient import TestClient
 
@@ -13,7 +15,7 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.pages import PagePlace, keep_document, keep_page
 from airmirror.report.document import Document
 from airmirror.web import alerts, app, tokens
-from airmirror.web.alerts import MOST_ALERTS, StartedRun
+from airmirror.web.alerts import StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
 from support import ROOT
 from support.webhooks import ALERTMANAGER, GRAFANA, changed
@@ -147,6 +149,42 @@ def test_one_bad_alert_stops_no_other(client: TestClient, monkeypatch: pytest.Mo
         "startsAt=0001-01-01T00:00:00+14:00 is no time",
         "started",
     ]
-    many = [alert(fingerprint=f"f{n}") for n in range(MOST_ALERTS + 1)]
-    assert client.post("/alerts", json={"alerts": many}, headers=TOKEN).status_code == 422
-    assert len(started) == 1
+
+
+def test_the_alerts_of_a_flow_in_one_call_start_one_run_of_the_whole_flow(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One a partition would be a queue, behind which scheduled windows wait."""
+    there: dict[str, Any] = {}
+    monkeypatch.setattr(alerts, "DagRun", SimpleNamespace(find=lambda dag_id, state: [*there.values()]))
+    monkeypatch.setattr(alerts, "_is_paused", lambda _: False)
+
+    def trigger_dag(_: str, *, run_id: str, conf: dict[str, Any], note: str, **__: Any) -> None:
+        if run_id in there:
+            raise DagRunAlreadyExists(SimpleNamespace(dag_id="d", run_id=run_id, id=1))  # type: ignore[arg-type]
+        there[run_id] = SimpleNamespace(run_id=run_id, conf=conf, note=note)
+
+    monkeypatch.setattr(alerts, "trigger_dag", trigger_dag)
+
+    def of(partition: int, minute: int = 0, **more: Any) -> dict[str, Any]:
+        labels = {"flow": "east->west", "topic": "orders", "partition": str(partition)}
+        at = f"2026-11-21T00:{minute:02}:00Z"
+        return alert(labels=labels, fingerprint=f"f{partition}", startsAt=at, **more)
+
+    def told(*group: dict[str, Any]) -> set[tuple[str, str]]:
+        answer = client.post("/alerts", json={"alerts": group}, headers=TOKEN)
+        assert answer.status_code == 200
+        return {(each["outcome"], each.get("run_id", "").partition("T")[0]) for each in answer.json()["alerts"]}
+
+    assert told(of(3)) == {("started", "alert__f3__2026-11-21")}
+    assert [run.conf for run in there.values()] == [{"topics": ["orders"], "partitions": [3]}]
+    many = [of(number) for number in range(300)]
+    assert told(*many) == {("started", "alerts__f9__2026-11-21")}
+    whole = [*there.values()][1]
+    assert whole.conf == {} and whole.note.startswith("Started by 300 alerts of ")
+    assert told(*many) == {("started before", "alerts__f9__2026-11-21")}
+    behind = ("a run waits already", "alerts__f9__2026-11-21")
+    assert told(of(5, 1)) == told(*many, of(5, 1)) == {behind}
+    assert told(of(3, status="resolved"), of(4, 1)) == {behind, ("resolved: nothing to do", "")}
+    there.pop(whole.run_id)  # it has begun
+    assert told(*many[:1], of(5, 1)) == {("started", "alerts__f5__2026-11-21")} and len(there) == 2

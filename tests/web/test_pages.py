@@ -107,6 +107,12 @@ def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: 
         expect(form).to_have_count(0)
         given = {"chosen_options": ["Let it pass"], "params_input": {"reason": "known since Monday"}}
         assert questions.answers == [("incident__1", given)]
+        questions.answers.clear()  # the task could not note it, and asks again
+        seen.page.clock.set_system_time(time.time() + 60)
+        look_again(seen.page)
+        expect(form).to_contain_text("orders-1 up to offset 49")
+        expect(seen.page.get_by_role("status").filter(has_text="Answered")).to_have_count(0)
+        questions.asked.clear()
         questions.ask(ledger, "incident__2", [["orders", 1, 20]])
         look_again(seen.page)
         expect(form).to_contain_text("None of it is held at these offsets any more")

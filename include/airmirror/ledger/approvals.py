@@ -41,18 +41,24 @@ class Answered:
     answered_ms: int
 
 
-def note_question(engine: Engine, asked: PendingQuestion) -> bool:
-    """Note a question and forget its answer; whether it was asked before: Airflow still shows it as it was then, so that it
-    stays about the same."""
+def note_question(engine: Engine, asked: PendingQuestion, *, is_shown: bool = True) -> bool:
+    """Note a question and forget its answer. Return False, and note nothing, where it is not known what the question shown is
+    about.
+
+    ``is_shown``: Airflow shows it as it is asked now. Otherwise it shows the first text of this run, and the question stays about
+    that.
+    """
     own, key = approvals.c, {"flow": asked.flow, "run": asked.run, "task": asked.task}
     with writing(engine, asked.flow) as connection:
         connection.execute(approvals.delete().where(own.flow == asked.flow, own.asked_ms < asked.asked_ms - KEPT_MS))
         is_this = sql.and_(own.flow == asked.flow, own.run == asked.run, own.task == asked.task)
-        about = connection.scalar(sql.select(own.about).where(is_this))
-        row = key | {"scope": asked.scope, "about": about or asked.about, "asked_ms": asked.asked_ms}
+        about = asked.about if is_shown else connection.scalar(sql.select(own.about).where(is_this))
+        if about is None:  # the ledger is another one, or its row was older than it keeps them
+            return False
+        row = key | {"scope": asked.scope, "about": about, "asked_ms": asked.asked_ms}
         empty = {"option": None, "reason": None, "user": None, "by": None, "answered_ms": None}
         upsert(connection, approvals, [row | empty])
-    return about is not None
+    return True
 
 
 def note_answer(engine: Engine, flow: str, run: str, task: str, given: Answered) -> None:

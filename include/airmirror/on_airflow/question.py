@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +14,12 @@ from airmirror.times import utc
 
 if TYPE_CHECKING:
     from airmirror.flows.decisions import HeldRange
+    from airmirror.wire.mappings import Decision
 
 VERIFY_AGAIN, LET_PASS, KEEP = "Verify again", "Let it pass", "Keep it held"
 ACCEPT_LOSS, AGAIN, NEW_TOPIC = "Accept the loss", "Replicate again", "Replicate again into a new topic"
 MOST_ASKED = 100  # partitions of one question; the others are asked about when these are decided
+MOST_EARLIER = 10  # runs that may have asked before
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,20 @@ OPTIONS = (
     ),
     Option(KEEP, "nothing; `airmirror hold list` shows it", "the partitions wait", False),
 )
+
+
+def runs_about(held: Sequence[Sequence[Any]], decisions: Iterable[Decision], users: Collection[str]) -> tuple[str, ...]:
+    """Return the ids of runs of ``decide.…`` about these holds (topic, partition, last offset): first of the one that is to ask
+    now, then of those that may have asked before, the newest first.
+
+    An id is made of the holds, of ``users``, who may answer, and of the newest decision about these partitions. Who keeps them
+    held writes no decision: no run asks again.
+    """
+    keys = {(topic, number) for topic, number, _ in held}
+    times = sorted({each.time_ms for each in decisions if each.key in keys}, reverse=True)
+    about = [*sorted(map(list, held)), *sorted(filter(None, users))]
+    said = (json.dumps([*about, *since]) for since in (*([each] for each in times[:MOST_EARLIER]), []))
+    return tuple(f"incident__{hashlib.sha256(each.encode()).hexdigest()[:16]}" for each in said)
 
 
 def options_table(source: str, target: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,15 +90,20 @@ class SparkJobFailed(AirmirrorError, transient=True):
 
 
 def tag(flow: str) -> str:
-    """The tag of a flow's jobs, by which they can be interrupted."""
+    """The tag of a flow's jobs, by which those that an earlier window left are interrupted."""
     return f"airmirror {flow}"
 
 
+def own_tag(flow: str) -> str:
+    """The tag of those that this process has begun: of another run's window, which holds the lease, it has none."""
+    return f"{tag(flow)} {socket.gethostname()}:{os.getpid()}"
+
+
 def interrupt(url: str, flow: Flow) -> None:
-    """Interrupt the flow's jobs on a Spark Connect server, from any process. Raises SparkUnavailable."""
+    """Interrupt the flow's jobs of this process on a Spark Connect server. Raises SparkUnavailable."""
     spark = connect(url, flow)
     try:
-        spark.interruptTag(tag(flow.name))
+        spark.interruptTag(own_tag(flow.name))
     finally:
         close(spark)
 
@@ -161,6 +168,7 @@ def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.
     """Interrupt the flow's jobs, those that an earlier window left now, what this thread runs where it lasts for longer."""
     # An interruption may still be on its way when its job has ended: by a tag of this execution alone it meets no later one.
     is_over, own = threading.Event(), f"{tag(flow)} {uuid4().hex}"
+    tags = (tag(flow), own_tag(flow), own)
 
     def end_when_late() -> None:
         if is_over.wait(seconds):
@@ -173,14 +181,14 @@ def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.
             is_over.wait(AGAIN_SECONDS)
 
     spark.interruptTag(tag(flow))
-    for name in (tag(flow), own):
+    for name in tags:
         spark.addTag(name)
     threading.Thread(target=end_when_late, name="late", daemon=True).start()
     try:
         yield
     finally:
         is_over.set()
-        for name in (tag(flow), own):
+        for name in tags:
             spark.removeTag(name)
 
 

@@ -116,10 +116,11 @@ def check(configuration: Configuration) -> None:
 def problems(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the problems that only the topics' rules find, with lines.
 
-    Patterns that can't be read, policies that can't be had, suffixes that make no names of topics, and triggers of windows
-    that never wait.
+    Patterns that can't be read, policies that can't be had, suffixes that make no names of topics, triggers of windows that
+    never wait, and flows whose DAGs have the names of another one's.
     """
     found = {}
+    owners = {_in_dags(flow.name): flow.name for flow in reversed(configuration.enabled)}  # the first one in the file
     for name, flow in configuration.flows.items():
         questions: dict[str, Callable[[], object]] = {"replication.policy.class": partial(policy_of, flow)}
         questions |= {key: partial(TopicFilter(each, ()).matches, "") for key, each in _patterns(flow).items()}
@@ -131,6 +132,9 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
                 reasons.append((key, str(error)))
         reasons += _suffix_problems(configuration, flow)
         reasons += _streams_problems(flow)
+        if flow.enabled and (other := owners[_in_dags(name)]) != name:
+            taken = f"its DAGs would have the names of those of {other!r}, as replicate.{_in_dags(name)}"
+            reasons.append(("enabled", f"{taken}: give a cluster another alias"))
         if flow.settings.window_trigger_records is not None and flow.settings.window_schedule == CONTINUOUS:
             reasons.append(
                 ("window.trigger.records", f"window.schedule = {CONTINUOUS} waits for nothing: one or the other")
@@ -139,6 +143,11 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
             problem = problem_of(configuration, name, key, reason)
             found[problem.key] = problem
     return tuple(found.values())
+
+
+def _in_dags(name: str) -> str:
+    """A flow's name as those of its DAGs end."""
+    return name.replace("->", ".")
 
 
 def _streams_problems(flow: Flow) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """``POST /airmirror/alerts``: webhooks of Alertmanager and Grafana start the run that an alert is about.
 
-Both send an alert again and again while it fires; a run's id is made of the alert, so only the first one starts a run.
+Both send an alert again and again while it fires; a run's id is made of the alert, so only the first one starts a run. What
+fires of a flow in one call, often a partition each, starts one run: a queue of them would keep scheduled windows waiting.
 https://prometheus.io/docs/alerting/latest/configuration/#webhook_config (version 4),
 https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Literal
 from airflow.api.common.trigger_dag import trigger_dag
 from airflow.exceptions import DagNotFound, DagRunAlreadyExists
 from airflow.models import DagModel, DagRun
+from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
@@ -26,12 +28,12 @@ from sqlalchemy.exc import IntegrityError
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.common import id_of
+from airmirror.on_airflow.dags.forms import is_partial
 from airmirror.on_airflow.deployment import deployment
 from airmirror.report.markdown import escape
 from airmirror.topics.sound import sound
 from airmirror.web.tokens import RateLimit, caller_of
 
-MOST_ALERTS = 100  # of one call: each may start a run
 _PLAIN_URL = re.compile(r"https?://[\w.:/?&=%+#~,;@-]+")  # has nothing that Markdown obeys
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -54,9 +56,14 @@ class Alert(BaseModel):
     def run_id(self) -> str:
         """The same for every time that the alert is sent, and another one when it fires again. Raises ValueError."""
         name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
+        return f"alert__{name}__{self.began.isoformat()}"
+
+    @property
+    def began(self) -> datetime:
+        """When it began to fire. Raises ValueError."""
         began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
         try:
-            return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
+            return began.astimezone(UTC)
         except OverflowError as error:  # the year 1, east of Greenwich
             raise ValueError(f"startsAt={began.isoformat()} is no time") from error
 
@@ -71,19 +78,23 @@ class Alert(BaseModel):
             chosen["partitions"] = [int(partition)]
         return chosen
 
-    def note(self, receiver: str) -> str:
-        """Return the note that names the alert, for those who find the run, as Markdown. Labels have names of Kafka in them."""
+    def note(self, receiver: str, count: int = 1) -> str:
+        """Return the note that names the alert, for those who find the run, as Markdown. Labels have names of Kafka in them.
+
+        ``count``: of as many alerts, of which this one is the newest.
+        """
+        by = f"{count} alerts of {receiver}, the newest" if count > 1 else f"an alert of {receiver}"
         labels = ", ".join(escape(f"{name}={value}") for name, value in sorted(self.labels.items()))
         summary = self.annotations.get("summary") or self.annotations.get("description") or ""
         url = self.generator_url if _PLAIN_URL.fullmatch(self.generator_url) else escape(self.generator_url)
-        lines = (f"Started by an alert of {receiver}: {labels}", escape(summary, 1000), url)
+        lines = (f"Started by {by}: {labels}", escape(summary, 1000), url)
         return "\n".join(line for line in lines if line)[:1000]
 
 
 class Webhook(BaseModel):
     """The needed part of a webhook's body; whatever else it has is left alone."""
 
-    alerts: list[Alert] = Field(max_length=MOST_ALERTS)
+    alerts: list[Alert]
 
 
 def _digest(labels: Mapping[str, str]) -> str:
@@ -100,13 +111,13 @@ def alerts_router() -> APIRouter:
 
     @router.post("/alerts", dependencies=[receiver])  # before anything is read of the body
     def alerts(body: Annotated[bytes, Depends(_limited_body)], caller: str = receiver) -> JSONResponse:
-        """Starts a run for every alert that fires for the first time; says what became of each."""
+        """Starts a run for the alerts of a flow that fire for the first time; says what became of each."""
         try:
             webhook = Webhook.model_validate_json(body)
         except ValidationError as error:
             raise HTTPException(422, error.errors(include_url=False, include_input=False)) from error
         dags = {flow.name: id_of("replicate", flow) for flow in sound(deployment().config).configuration.enabled}
-        answers = [_answer(alert, caller, dags) for alert in webhook.alerts]
+        answers = _answers(webhook.alerts, caller, dags)
         # What can be started is, whatever else the group holds; the worst is the answer's status.
         status = max((code for code, _ in answers), default=200)
         return JSONResponse({"alerts": [answer for _, answer in answers]}, status)
@@ -114,24 +125,52 @@ def alerts_router() -> APIRouter:
     return router
 
 
-def _answer(alert: Alert, receiver: str, dags: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-    """The HTTP status and what to tell of one alert."""
-    told: dict[str, Any] = {"fingerprint": alert.fingerprint, "flow": alert.flow}
+Answer = tuple[int, dict[str, Any]]  # the HTTP status, and what to tell of an alert
+
+
+def _answers(alerts: Sequence[Alert], receiver: str, dags: Mapping[str, str]) -> list[Answer]:
+    """Start a run for each flow that alerts of a call want one of; the answer for each alert."""
+    answers = [_without_run(alert, dags) for alert in alerts]
+    firing: dict[str, list[Alert]] = {}
+    for alert, answer in zip(alerts, answers, strict=True):
+        if answer is None:
+            firing.setdefault(alert.flow, []).append(alert)
+    started = {flow: _start(group, receiver, dags) for flow, group in firing.items()}
+    return [
+        (status, {"fingerprint": alert.fingerprint, "flow": alert.flow} | told)
+        for alert, answer in zip(alerts, answers, strict=True)
+        for status, told in [answer or started[alert.flow]]
+    ]
+
+
+def _without_run(alert: Alert, dags: Mapping[str, str]) -> Answer | None:
+    """The answer for an alert that starts nothing, whatever else was started; None: it wants a run."""
     if alert.flow not in dags:
-        return 404, told | {"outcome": "unknown flow", "known": sorted(dags)}
+        return 404, {"outcome": "unknown flow", "known": sorted(dags)}
     if alert.status == "resolved":
-        return 200, told | {"outcome": "resolved: nothing to do"}
+        return 200, {"outcome": "resolved: nothing to do"}
     try:
-        choice, run_id = alert.choice(), alert.run_id
-        run = start_run(dags[alert.flow], run_id, choice, note=alert.note(receiver), user=receiver)
+        alert.choice(), alert.run_id
     except ValueError as error:
-        return 422, told | {"outcome": str(error)}
+        return 422, {"outcome": str(error)}
+    return None
+
+
+def _start(alerts: Sequence[Alert], receiver: str, dags: Mapping[str, str]) -> Answer:
+    """Start a run for what fires of one flow: narrowed as one alert asks, of the whole flow for several. It has the newest one's
+    name: what began before has its run in this one too."""
+    newest = max(alerts, key=lambda alert: (alert.began, alert.run_id))
+    dag_id, run_id, conf = dags[newest.flow], newest.run_id, newest.choice()
+    if len(alerts) > 1:
+        run_id, conf = run_id.replace("alert__", "alerts__", 1), {}
+    try:
+        run = start_run(dag_id, run_id, conf, note=newest.note(receiver, len(alerts)), user=receiver)
     except NoSuchDag as error:
-        return 404, told | {"outcome": str(error), "known": sorted(dags)}
-    told |= {"dag_id": dags[alert.flow], "run_id": run_id}
-    if not run.is_new:
-        return 200, told | {"outcome": "started before"}
-    return 200, told | {"outcome": "queued: the DAG is paused" if run.is_paused else "started"}
+        return 404, {"outcome": str(error), "known": sorted(dags)}
+    if run.waits:
+        return 200, {"dag_id": dag_id, "run_id": run.waits, "outcome": "a run waits already"}
+    outcome = "started before" if not run.is_new else "queued: the DAG is paused" if run.is_paused else "started"
+    return 200, {"dag_id": dag_id, "run_id": run_id, "outcome": outcome}
 
 
 async def _limited_body(request: Request) -> bytes:
@@ -158,14 +197,18 @@ class NoSuchDag(AirmirrorError):
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run that is there now. ``is_new``: this call has made it."""
+    """A run that is there now. ``is_new``: this call has made it; ``waits``: the run that does so in its place."""
 
     is_new: bool
     is_paused: bool
+    waits: str = ""
 
 
 def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> StartedRun:
-    """Queue a run; where one of that id is there already, nothing is done. Raises NoSuchDag."""
+    """Queue a run; where one of that id is there already, or one of the whole flow waits, nothing is done. Raises NoSuchDag."""
+    queued = DagRun.find(dag_id=dag_id, state=DagRunState.QUEUED)
+    if waits := [run.run_id for run in queued if run.run_id != run_id and not is_partial(run.conf or {})]:
+        return StartedRun(is_new=False, is_paused=_is_paused(dag_id), waits=waits[0])
     try:
         trigger_dag(
             dag_id,

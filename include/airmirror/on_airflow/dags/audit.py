@@ -45,10 +45,12 @@ Audits **{flow}**. The form of *Trigger* chooses what a run does; the schedule a
   that the connection of `AIRMIRROR_REPORT_CONNECTION` holds. The task fails where not all of it is proven; the report is written
   all the same.
 
-Past intervals: `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`. The same backfill again
-changes nothing. What is older than the first replicated offset is refused: after it, it would be out of order. With \
+{past} What is older than the first replicated offset is refused: after it, it would be out of order. With \
 `backfill.into.suffix` it is replicated into a topic of its own.
 """
+BACKFILLS = """Past intervals: `airflow backfill create --dag-id {dag_id} --from-date … --to-date …`. The same backfill again
+changes nothing."""
+ONE_BY_ONE = "Past intervals: a run each, whose form names it. Airflow makes no backfills of a DAG without a schedule."
 
 
 class ReplicateRange(ReplicateWindow):
@@ -130,7 +132,12 @@ def audit_dag(flow: Flow) -> DAG:
         timetable(flow.name, value, "audit.schedule") if value else None,
         max_active_runs=AT_ONCE,
         description=f"{begins}, backfills, replays and reports of {flow.name}."[:110],
-        doc_md=DOC.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
+        doc_md=DOC.format(
+            flow=flow.name,
+            source=flow.source.alias,
+            target=flow.target.alias,
+            past=BACKFILLS.format(dag_id=id_of("audit", flow)) if value else ONE_BY_ONE,
+        ),
         tags=tags(flow),
         params=_form(flow),
         **callbacks(flow, "audit", lambda context: context["params"][WHAT] == INTERVAL),

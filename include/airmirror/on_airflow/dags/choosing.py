@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import skip
 from airmirror.on_airflow.retries import BY_ERROR
 
@@ -39,5 +40,6 @@ class Choose(BaseOperator):
         """Raise what keeps the run from doing it."""
 
     def execute(self, context: Context) -> None:
+        check_conf(self, context)
         every = {task for tasks in self.choices.values() for task in tasks}
         skip(every - self.wanted(context))

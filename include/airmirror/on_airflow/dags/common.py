@@ -1,10 +1,7 @@
-"""The things that all DAGs share: their names, start, owner and retries, and the tags by which people find them;
-and what the gate holds as one incident: the run of ``decide.…`` that asks about it, the page where it is answered."""
+"""The things that all DAGs share: their names, start, owner and retries, the tags by which people find them, and links."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,15 +49,10 @@ def tags(flow: Flow) -> list[str]:
 ASK = "ask"  # the task of `decide.…` that asks
 
 
-def incident_id(held: list[list[Any]]) -> str:
-    """The same for the same partitions, held at the same offsets."""
-    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
-
-
-def question_of(dag_id: str, held: list[list[Any]]) -> str:
+def question_of(dag_id: str, run: str) -> str:
     """The page of Airflow for the answer: the task's own, which is wide enough to show all of the question."""
     base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"
+    return f"{base}/dags/{quote(dag_id)}/runs/{quote(run)}/tasks/{ASK}/required_actions"
 
 
 class DataDocsLink(BaseOperatorLink):

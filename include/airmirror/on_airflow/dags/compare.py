@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator, Param
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.common import Reports, new_dag
-from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, texts_field
+from airmirror.on_airflow.dags.forms import check_conf, interval_fields, interval_ms, texts_field
 from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
@@ -40,8 +40,9 @@ class CompareClusters(Reports, BaseOperator):
         from airmirror.on_airflow.tasks.report import ComparisonChoice, compare
 
         given = context["params"]
-        narrowed = ComparisonChoice(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
         try:
+            check_conf(self, context)
+            narrowed = ComparisonChoice(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
             compare(deployment(), self.comparison, narrowed, window_id(context), show=self.show)
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts

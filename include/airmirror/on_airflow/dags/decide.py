@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import add_events, alias_of
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
-from airmirror.on_airflow.dags.operators import HELD, AskToDecide, window_id
+from airmirror.on_airflow.dags.operators import HELD, AskToDecide, push_held, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
@@ -32,19 +32,21 @@ switched on**: it runs only when there is something to decide.
 that is still held. A question is about at most {most} partitions: where these are kept held, `ask_about_rest` starts the run
 that asks about the others. A run that an operator starts by hand asks about everything that is held; `held` in its
 configuration, a list of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails: the
-next window's run asks again, and so does whoever clears `ask`. Who decided, when and why is in the mapping topic:
-`airmirror hold list --history`.
+next window's run asks again, in a run of its own, and so does whoever clears `ask`. Who decided, when and why is in the mapping
+topic: `airmirror hold list --history`.
 """
 
 
 class Ask(AsksPeople):
     """Asks about what the gate really holds, as the mapping topic has it now; skipped where it holds nothing."""
 
+    reads = (HELD,)
+
     def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.decide import ask
 
         conf = context["dag_run"].conf or {}
-        asked = ask(deployment(), self.flow, conf.get("held"), most=MOST_ASKED)
+        asked = ask(deployment(), self.flow, conf.get(HELD), most=MOST_ASKED)
         if asked is None:
             raise AirflowSkipException("the gate holds nothing of this: there is nothing to decide")
         return asked
@@ -56,6 +58,8 @@ class Ask(AsksPeople):
 class CarryOut(ApprovedStep):
     """Does what was decided, after it is written down who has decided it."""
 
+    reads = (HELD,)
+
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.decide import carry_out, rest
 
@@ -65,7 +69,8 @@ class CarryOut(ApprovedStep):
         add_events(context, self, received)
         # What is held stays the same incident: no window asks about what a full question had no place for.
         if given.option == KEEP and len(given.shown) >= MOST_ASKED:
-            context["ti"].xcom_push(HELD, rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown))
+            left = rest(deployment(), self.flow, context["dag_run"].conf or {}, given.shown)
+            push_held(context["ti"], self.dag.dag_id, *left)
 
 
 def decide_dag(flow: Flow) -> DAG:

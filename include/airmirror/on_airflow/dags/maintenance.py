@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.common import new_dag
+from airmirror.on_airflow.dags.common import id_of, new_dag
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
@@ -56,6 +56,5 @@ def maintenance_dag(flows: Sequence[Flow]) -> DAG:
     ) as dag:
         for flow in flows:
             if days := flow.settings.retention_days:
-                name = f"prune_{flow.source.alias}_{flow.target.alias}"
-                Prune(task_id=name, flow=flow.name, days=days, max_active_tis_per_dag=1)
+                Prune(task_id=id_of("prune", flow), flow=flow.name, days=days, max_active_tis_per_dag=1)
     return dag

@@ -68,8 +68,11 @@ def _notifier(flow: str, value: str) -> Callable[[Context], None]:
         if not (isinstance(found, type) and issubclass(found, BaseNotifier)):  # nothing else is called
             raise BadNotifier(flow, path, "it is no Airflow notifier (airflow.sdk.BaseNotifier)")
         made: Callable[[Context], None] = found(**json.loads(text or "{}"))
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise BadNotifier(flow, path, str(error)) from error  # its arguments may hold a secret
+    except BadNotifier:
+        raise
+    except Exception as error:  # of whatever its module or its constructor does: other flows have their DAGs
+        reason = f"{type(error).__name__}: {error}"
+        raise BadNotifier(flow, path, reason) from error  # its arguments may hold a secret
     return made
 
 

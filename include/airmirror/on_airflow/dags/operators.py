@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_events, lineage_of
-from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, incident_id, question_of
+from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, question_of
+from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import BY_ERROR
@@ -34,24 +35,29 @@ if TYPE_CHECKING:
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
 GROUP_TASKS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 VERIFY = "verify_window"
-CUT, EMPTY, HELD, PASSED = "cut", "empty", "held", "passed"
+CUT, EMPTY, HELD, INCIDENT, PASSED = "cut", "empty", "held", "incident", "passed"
 
 
 class FlowOperator(BaseOperator):
-    """A task of one flow. Final errors fail at once, transient ones are retried. ``writes``: it is skipped in a dry run."""
+    """A task of one flow. Final errors fail at once, transient ones are retried. ``writes``: it is skipped in a dry run.
+
+    ``reads``: what it reads of a run's configuration besides the form's fields.
+    """
 
     ui_color = "#e8f1fa"
     writes = False
+    reads: tuple[str, ...] = ()
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
-        chosen = selection(context)
-        if self.writes and chosen.dry_run:
-            raise AirflowSkipException("a dry run")
         try:
+            check_conf(self, context, self.reads)
+            chosen = selection(context)
+            if self.writes and chosen.dry_run:
+                raise AirflowSkipException("a dry run")
             return self.work(context, chosen)
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
@@ -150,10 +156,10 @@ class VerifyWindow(FlowOperator):
                 task.xcom_push(PASSED, [each.as_told for each in passed])
             if not isinstance(error, NotVerified):
                 raise
-            held = [list(item) for item in error.held]
-            task.xcom_push(HELD, held)
-            if held:  # a link in the log can be clicked, one in an error's text can't
-                self.log.warning("To be decided here: %s", question_of(decide_id_of(self.flow), held))
+            dag_id = decide_id_of(self.flow)
+            if run := push_held(task, dag_id, [list(item) for item in error.held], error.runs):
+                # A link in the log can be clicked, one in an error's text can't.
+                self.log.warning("To be decided here: %s", question_of(dag_id, run))
             raise
         add_events(context, self, self.received)
 
@@ -258,11 +264,26 @@ def timeout(flow: Flow) -> timedelta:
 log = logging.getLogger(__name__)
 
 
+def push_held(task: Any, dag_id: str, held: Sequence[Sequence[Any]], runs: Sequence[str]) -> str:
+    """Tell ``AskToDecide`` what is held and which run of ``decide.…`` asks about it, and return that; empty: nothing is held.
+
+    ``runs`` are the ids that it may have (``runs_about``). As long as an earlier one is open, it is asked in that one, or what
+    was answered there is carried out just now.
+    """
+    task.xcom_push(HELD, held)
+    if not held:
+        return ""
+    is_open = (run for run in runs if task.get_dr_count(dag_id, run_ids=[run], states=["queued", "running"]))
+    found = next(is_open, runs[0])
+    task.xcom_push(INCIDENT, found)
+    return found
+
+
 class AskToDecide(TriggerDagRunOperator):
     """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again, unless
     that one has failed.
 
-    ``found_by``: the task that has found what is held.
+    ``found_by``: the task that has found what is held (``push_held``).
     """
 
     template_fields = TRIGGERING
@@ -275,12 +296,12 @@ class AskToDecide(TriggerDagRunOperator):
         held = context["ti"].xcom_pull(task_ids=self.found_by, key=HELD)
         if not held:
             raise AirflowSkipException("the gate holds nothing that is still to be asked about")
-        self.trigger_run_id = incident_id(held)
+        self.trigger_run_id = run = context["ti"].xcom_pull(task_ids=self.found_by, key=INCIDENT)
         self.conf = {"held": held}
         # A run that has failed shows no question: start it again.
         failed = context["ti"].get_dr_count(self.trigger_dag_id, run_ids=[self.trigger_run_id], states=["failed"])
         self.reset_dag_run = failed > 0
-        log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
+        log.info("To be answered here: %s", question_of(self.trigger_dag_id, run))
         if dag_is_paused(self.trigger_dag_id):
             log.warning("%s is paused, so that it asks no operator: switch it on.", self.trigger_dag_id)
         super().execute(context)

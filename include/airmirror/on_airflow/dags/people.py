@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.choosing import Choose
+from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import BY_ERROR
@@ -25,6 +26,7 @@ class AsksPeople(HITLOperator):
     """Asks about a flow, as things are when it runs; of a dry run, it tells the question in its log and asks nobody."""
 
     template_fields = ()
+    reads: tuple[str, ...] = ()  # of the run's configuration, besides the form's fields
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
         super().__init__(**BY_ERROR, **arguments)
@@ -47,16 +49,44 @@ class AsksPeople(HITLOperator):
     def execute(self, context: Context) -> None:
         from airmirror.on_airflow.tasks.approvals import note_asked
 
+        check_conf(self, context, self.reads)
         check_run(self, context)
         asked = self.ask(context)
         self.subject, self.body = asked.subject, asked.body
         if context["params"].get("dry_run"):
             self.log.info("%s\n\n%s", self.subject, self.body)
             raise AirflowSkipException("a dry run")
-        if note_asked(deployment(), self.flow, context, self.task_id, self.scope(context), asked.about):
+        is_shown = self.shown(context) == self.body
+        if not is_shown:
             again = "Airflow shows the question as this run has asked it first. As things are now: %s\n\n%s"
             self.log.warning(again, self.subject, self.body)
+        note_asked(
+            deployment(),
+            self.flow,
+            context,
+            question=self.task_id,
+            scope=self.scope(context),
+            shown=asked.about,
+            is_shown=is_shown or asked.about is None,  # then an answer is for what the run was triggered with
+        )
         super().execute(context)
+
+    def shown(self, context: Context) -> str | None:
+        """Let Airflow keep the question, as it is asked, and return the text that it shows: the first one of this run. Airflow's
+        own function for this drops the answer."""
+        from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetailRequestResult
+        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+        question = {
+            "ti_id": context["task_instance"].id,
+            "options": self.options,
+            "subject": self.subject,
+            "body": self.body,
+            "params": self.serialized_params,
+            "assigned_users": self.assigned_users or [],
+        }
+        kept = SUPERVISOR_COMMS.send(msg=CreateHITLDetailPayload.model_validate(question))
+        return kept.body if isinstance(kept, HITLDetailRequestResult) else None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         from airmirror.on_airflow.tasks.approvals import note_answered

@@ -13,7 +13,7 @@ from airmirror.config import Flow
 from airmirror.config.schedules import CONTINUOUS
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.common import id_of, new_dag, tags
-from airmirror.on_airflow.dags.forms import form
+from airmirror.on_airflow.dags.forms import form, is_partial
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import (
     CHECKPOINTS,
@@ -56,8 +56,7 @@ Replicates **{flow}**: one run is one window.
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it
 resumes at the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
 
-Backfills are refused here; they are for `audit.{source}.{target}`:
-`airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.
+Backfills are refused here: past intervals are for `audit.{source}.{target}`.
 """
 
 
@@ -78,7 +77,8 @@ def replicate_dag(flow: Flow) -> DAG:
         # Past intervals are audit's: a window knows no interval, and ends at the log's end.
         allowed_run_types=ALLOWED,
         deadline=deadline(flow),
-        **callbacks(flow, "replicate"),
+        # What a person narrows down, or only looks at, says of the flow neither that it fails nor that it does not.
+        **callbacks(flow, "replicate", lambda context: not is_partial(context.get("params") or {})),
     ) as dag:
         sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name, execution_timeout=sync_timeout(flow))
         replicate_window = ReplicateWindow(

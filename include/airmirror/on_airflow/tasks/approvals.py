@@ -7,14 +7,17 @@ and who gave it, to the task that asked and to no other; that task writes it int
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tenacity import Retrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import Ledger
+from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.ledger.approvals import Answered, PendingQuestion, answer_to, note_answer, note_question, open_questions
 from airmirror.on_airflow.deployment import Deployment
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another day's decision
+PATIENCE_SECONDS, PAUSE_SECONDS = 600.0, 5.0  # with a ledger that is away: as a database that fails over
+log = logging.getLogger(__name__)
 
 
 class NotApproved(AirmirrorError):
@@ -31,11 +36,16 @@ class NotApproved(AirmirrorError):
     question: str
     run: str
     why: str
+    is_over: bool = False  # this run can't ask again
 
     def __str__(self) -> str:
+        said = f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. "
+        if self.is_over:
+            dag = self.run.partition(" ")[0]
+            return f"{said}Airflow keeps the first question of a run, and who may answer it: start another run of {dag}"
         return (
-            f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. The ledger "
-            f"says so, whatever XCom and task states say: clear {self.question!r} with its downstream tasks, and it asks again"
+            f"{said}The ledger says so, whatever XCom and task states say: clear {self.question!r} with its downstream tasks, "
+            "and it asks again"
         )
 
 
@@ -51,20 +61,37 @@ class Approval:
 
 
 def note_asked(
-    deployment: Deployment, flow: str, context: Context, question: str, scope: str, shown: object = None
-) -> bool:
-    """Note a question before it is shown; whether it was asked before in this run. ``scope``: what an answer takes the place of
-    other runs' in; ``shown``: what it is about, besides what the run was triggered with."""
+    deployment: Deployment,
+    flow: str,
+    context: Context,
+    question: str,
+    scope: str,
+    shown: object = None,
+    *,
+    is_shown: bool = True,
+) -> None:
+    """Note a question before it can be answered. ``scope``: what an answer takes the place of other runs' in; ``shown``: what it
+    is about, besides what the run was triggered with; ``is_shown``: Airflow shows it so, and not as this run has asked it first.
+
+    Raises NotApproved: the ledger does not know what the first question of this run was about.
+    """
     about = json.dumps([_order(context), shown])
     asked = PendingQuestion(flow, _run(context), question, scope, about, int(time.time() * 1000))
     with Ledger(deployment.ledger) as ledger:
-        return note_question(ledger.engine, asked)
+        if not note_question(ledger.engine, asked, is_shown=is_shown):
+            why = (
+                "Airflow shows what this run has asked first, and the ledger does not know any more what that was about"
+            )
+            raise NotApproved(flow, question, _run(context), why, is_over=True)
 
 
 def note_answered(
     deployment: Deployment, flow: str, context: Context, question: str, given: Mapping[str, Any], users: Collection[str]
 ) -> None:
-    """Note an answer as Airflow has given it to the task that asked. Raises NotApproved: by none of ``users``."""
+    """Note an answer as Airflow has given it to the task that asked. Raises NotApproved: by none of ``users``.
+
+    Airflow gives it once: the task's next attempt would ask again. So a ledger that is away is waited for.
+    """
     who = given.get("responded_by_user") or {}
     user = str(who.get("id") or "")
     _check_user(flow, context, question, user, users)
@@ -76,8 +103,15 @@ def note_answered(
         by=str(who.get("name") or user),
         answered_ms=int(given["responded_at"].timestamp() * 1000),
     )
-    with Ledger(deployment.ledger) as ledger:
-        note_answer(ledger.engine, flow, _run(context), question, answered)
+    for attempt in Retrying(
+        retry=retry_if_exception_type(LedgerUnavailable),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        wait=wait_fixed(PAUSE_SECONDS),
+        before_sleep=before_sleep_log(log, logging.WARNING),
+        reraise=True,
+    ):
+        with attempt, Ledger(deployment.ledger) as ledger:
+            note_answer(ledger.engine, flow, _run(context), question, answered)
 
 
 def approval(deployment: Deployment, flow: str, context: Context, question: str, users: Collection[str]) -> Approval:
@@ -110,9 +144,11 @@ def asked_in(ledger: Ledger, flow: str, dag_id: str) -> dict[str, Any]:
 
 def _check_user(flow: str, context: Context, question: str, user: str, users: Collection[str]) -> None:
     """Raise NotApproved of an answer by nobody, or by none of those who may."""
-    if not user or (users and user not in users):
-        why = f"{user or 'nobody'} has answered, who is none of decide.users" if users else "no user has answered"
-        raise NotApproved(flow, question, _run(context), why)
+    if users and user not in users:
+        why = f"{user or 'nobody'} has answered, who is none of decide.users"
+        raise NotApproved(flow, question, _run(context), why, is_over=True)
+    if not user:
+        raise NotApproved(flow, question, _run(context), "no user has answered")
 
 
 def _order(context: Context) -> Any:

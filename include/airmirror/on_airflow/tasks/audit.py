@@ -47,8 +47,8 @@ class NoInterval(AirmirrorError):
     def __str__(self) -> str:
         name = self.flow.replace("->", ".")
         return (
-            f"flow {self.flow!r}: this run has no data interval: fill in `from` and `to`, or start audits with "
-            f"`airflow backfill create --dag-id audit.{name} --from-date … --to-date …`"
+            f"flow {self.flow!r}: this run has no data interval: fill in `from` and `to`; or, with an `audit.schedule`, start "
+            f"audits with `airflow backfill create --dag-id audit.{name} --from-date … --to-date …`"
         )
 
 

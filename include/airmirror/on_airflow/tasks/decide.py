@@ -22,6 +22,7 @@ from airmirror.on_airflow.question import (
     VERIFY_AGAIN,
     Question,
     question,
+    runs_about,
 )
 from airmirror.on_airflow.tasks.approvals import Approval
 from airmirror.on_airflow.tasks.telling import NotVerified, phase
@@ -58,14 +59,15 @@ def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | N
 
 def rest(
     deployment: Deployment, flow: str, conf: Mapping[str, Any], asked: Sequence[Sequence[Any]]
-) -> list[list[str | int]]:
+) -> tuple[list[list[str | int]], tuple[str, ...]]:
     """What the gate holds of that which a run is about, as ``conf`` names it, and its question, which was about ``asked``, had
-    no place for. Raises a cluster's error.
+    no place for; and the runs about that (``runs_about``). Raises a cluster's error.
     """
     narrowed, shown = conf.get("held"), _incidents(asked)
     with opened_flow(deployment, flow, Selection()) as opened:
         held = held_by_gate(opened, None if narrowed is None else _incidents(narrowed))
-    return [list(item.incident) for item in held if item.incident not in shown]
+        left: list[list[str | int]] = [list(item.incident) for item in held if item.incident not in shown]
+        return left, runs_about(left, opened.ledger.decisions(), opened.flow.settings.decide_users)
 
 
 def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:

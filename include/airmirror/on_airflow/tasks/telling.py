@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from textwrap import fill
 
 from airmirror.errors import AirmirrorError, command, counted, listed, named
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.flows.selection import Selection
+from airmirror.on_airflow.question import runs_about
 from airmirror.quality import rows as gate_rows
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
 from airmirror.windows.judging import Judged, Verdict
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
+from airmirror.wire.mappings import Decision
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ class NotVerified(AirmirrorError):
     """Partitions that did not pass the gate; the others have advanced.
 
     ``failed`` have just failed, of ``still`` earlier runs have told; ``new`` and ``known``: a line for each of their reasons.
-    ``held``: all of them, with the last offset in question.
+    ``held``: all of them, with the last offset in question; ``runs``: of ``decide.…`` about them (``question.runs_about``).
     """
 
     flow: str
@@ -54,6 +56,7 @@ class NotVerified(AirmirrorError):
     new: tuple[str, ...]
     known: tuple[str, ...]
     held: tuple[tuple[str, int, int], ...] = ()
+    runs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.failed and self.still:
@@ -70,14 +73,18 @@ class NotVerified(AirmirrorError):
         )
 
 
-def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
-    """The error of a judgement with partitions that did not pass for good."""
+def not_verified(
+    flow: str, window: str, judged: Judged, decisions: Iterable[Decision] = (), users: Collection[str] = ()
+) -> NotVerified:
+    """The error of a judgement with partitions that did not pass for good. ``decisions``: what people have decided so far;
+    ``users``: who may decide, none: all."""
     failed = [verdict for verdict in judged.verdicts if verdict.error is not None]
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
     new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
     held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
     lines = {"new": _by_reason(new), "known": _by_reason(known)}
-    return NotVerified(flow, window, len(new), len(known), **lines, held=held)
+    runs = runs_about(held, decisions, users)
+    return NotVerified(flow, window, len(new), len(known), **lines, held=held, runs=runs)
 
 
 def _wrapped(line: str) -> str:

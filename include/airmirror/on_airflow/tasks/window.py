@@ -163,6 +163,7 @@ def verify(
             ),
         )
         received = _received(opened, judged, followed)
+        decisions, users = opened.ledger.decisions() if judged.errors else [], opened.flow.settings.decide_users
     passed(received)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
@@ -173,7 +174,7 @@ def verify(
     if judged.errors:
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
-        raise not_verified(name, window, judged)
+        raise not_verified(name, window, judged, decisions, users)
     return received
 
 
@@ -267,8 +268,8 @@ def do_task(deployment: Deployment, name: str, task: str, window: str, selection
 
 
 def interrupt(deployment: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
-    """End a window from outside: its Spark Connect job by tag, then, while no other has taken the lease, its slots by the
-    fence."""
+    """End a window of this process, which may wait for another one: its Spark Connect job by tag, then, while no other has taken
+    the lease, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
     with opened_flow(deployment, name, selection) as opened:

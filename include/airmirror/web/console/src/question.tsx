@@ -10,26 +10,30 @@ import type { Asked, Question, QuestionsAnswer, Waiting } from "./types";
 const OPEN = "hitlDetails?response_received=false&state=awaiting_input&state=deferred&order_by=-created_at&limit=20";
 const MOST_REASON = 300;
 const MOST_NAMED = 5;
+const SETTLED_MS = 15_000; // after an answer: what Airflow lists as open later is asked again
 
 type OptionOf = (name: string, asked?: Asked) => ReactNode;
 
 /** Forms for the questions that are open; `otherwise` where there is none. */
 export function Questions({ waiting, option, otherwise }: { waiting: Waiting; option: OptionOf; otherwise: ReactNode }) {
   const answer = useAnswer<QuestionsAnswer>(`${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", "~")}/${OPEN}`);
-  const [answered, setAnswered] = useState<Record<string, string>>({});
+  const [answered, setAnswered] = useState<Record<string, { chosen: string; at: number }>>({});
   const all = answer.data?.hitl_details ?? [];
-  const open = all.filter((each) => !(runOf(each) in answered));
-  const done = Object.entries(answered);
+  const open = all.filter((each) => {
+    const before = answered[runOf(each)];
+    return !before || (answer.at ?? 0) > before.at + SETTLED_MS;
+  });
+  const done = Object.entries(answered).filter(([run]) => !open.some((each) => runOf(each) === run));
   return (
     <>
       {answer.problem && <Refused answer={answer} />}
-      {done.map(([run, chosen]) => (
+      {done.map(([run, { chosen }]) => (
         <p key={run} role="status">
           Answered: <strong>{plain(chosen)}</strong>. It is carried out now by <Outer to={pathOf("dags", waiting.decide, "runs", run)}>the run that asked</Outer>; this page shows when it is done.
         </p>
       ))}
       {open.map((each) => (
-        <Form key={runOf(each)} question={each} waiting={waiting} option={option} onAnswered={(chosen) => setAnswered((before) => ({ ...before, [runOf(each)]: chosen }))} />
+        <Form key={runOf(each)} question={each} waiting={waiting} option={option} onAnswered={(chosen) => setAnswered((before) => ({ ...before, [runOf(each)]: { chosen, at: Date.now() } }))} />
       ))}
       {open.length === 0 && done.length === 0 && (answer.data || answer.problem) && otherwise}
     </>
