@@ -67,9 +67,8 @@ class FlowLedger:
 
     def check_no_freeze_is_lost(self, topic: str) -> None:
         """Raise FreezeLost where something is frozen by what was loaded from a mapping topic that was deleted."""
-        if (
-            frozen := self.owners().frozen
-        ) and " " not in self.flow:  # a part is read for a while, and nothing of it frozen
+        frozen = self.owners().frozen
+        if frozen and " " not in self.flow:  # a part is read for a while, and nothing of it frozen
             raise FreezeLost(self.flow, topic, tuple(sorted(frozen)))
 
     def forget_topic(self, topic: str) -> None:
@@ -330,7 +329,7 @@ class FlowLedger:
     def replace_by(self, beside: FlowLedger) -> bool:
         """Take what another part holds for everything of this flow, at once; False, and nothing, where this one has read more."""
         with writing(self.engine, self.flow) as connection:
-            exclude(connection, beside.flow)  # another rebuild may begin it anew, and load it
+            exclude(connection, beside.flow)  # another rebuild may empty it, and load it
             read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):

@@ -33,7 +33,7 @@ READ = "read"  # when the flow's own topics were last read to their ends
 HOUR_MS = 3_600_000
 TOMBSTONES_MS = (
     24 * HOUR_MS
-)  # so long they stay: min.compaction.lag.ms of the mapping topic, delete.retention.ms of brokers
+)  # they stay so long: min.compaction.lag.ms of the mapping topic, brokers' delete.retention.ms
 
 
 def advance(
