@@ -91,9 +91,10 @@ def test_a_ledger_that_slept_longer_than_tombstones_stay_knows_nothing_that_was_
 
 def test_what_others_have_read_since_it_slept_is_not_forgotten(log: Log, ledgers: list[FlowLedger]) -> None:
     """Of two processes that find the ledger asleep one forgets: else each would take away what the other one reads."""
-    now, (slept, _) = int(time.time() * 1000), ledgers
+    now, (slept, new) = int(time.time() * 1000), ledgers
     slept.note_begun(READ, now - 25 * HOUR_MS)
     assert slept.forget_slept([MAPPINGS, PROGRESS], now) and not slept.forget_slept([MAPPINGS, PROGRESS], now)
+    assert not new.forget_slept([MAPPINGS, PROGRESS], now) and new.last_begun(READ) == now
 
 
 def test_an_index_that_others_begin_anew_is_named_by_its_flow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Leader, Routes
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
@@ -74,8 +76,13 @@ def test_a_lease_is_taken_over_after_its_end_or_its_release() -> None:
     assert window_of(log(("a", TAKEN, 0), ("a", RELEASED, 10), ("b", TAKEN, 20))) == "b"
 
 
-def test_an_attempt_reads_on_where_the_last_one_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the lease on there are records of hours, which each attempt read for minutes. Each lease is noted once, in order."""
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize("look", [LeaseLog.check, partial(LeaseLog.check_follows, starts={}, transaction="id")])
+def test_an_attempt_reads_on_where_the_last_one_stopped(
+    monkeypatch: pytest.MonkeyPatch, look: Callable[[LeaseLog], None], is_moved: bool
+) -> None:
+    """From the lease on there are records of hours, which each attempt read for minutes. Leases are read by themselves too, and
+    mappings: each lease is noted once, in order. Where another leader may have another log, all of it is read again."""
     slot = replace(intake(10)[0].context.slot, max_ms=60_000)
     written = [
         LogRecord(each.offset, each.timestamp, each.lease.encode_key(), each.lease.encode_value())
@@ -90,18 +97,19 @@ def test_an_attempt_reads_on_where_the_last_one_stopped(monkeypatch: pytest.Monk
     def refresh(_slot: Slot, found: attempts._Attempts, *_: object) -> None:
         begun.append(found.lease)
         if len(begun) == 1:
-            found.lease.check()
+            look(found.lease)
             raise BrokerUnreachable("east", "one:9092", "a test")
 
     monkeypatch.setattr(lease, "offsets_with_patience", lambda _, logs, *__, **___: dict.fromkeys(logs, next(ends)))
     monkeypatch.setattr(lease, "read_records", records_of)
     monkeypatch.setattr(TransactionalId, "initialise", lambda *_: None)
-    monkeypatch.setattr(Routes, "refresh", lambda *_: None)
+    monkeypatch.setattr(Routes, "refresh", lambda routes, _: routes.topic_ids.update({slot.mapping_topic: UUID(int=1)}))
+    monkeypatch.setattr(Routes, "leader", lambda *_: Leader(1, len(begun) if is_moved else 0))
     monkeypatch.setattr(attempts, "LEAST_PAUSE", 0.0)
     monkeypatch.setattr(attempts, "_refresh", refresh)
     monkeypatch.setattr(attempts, "_usable", lambda *_: [])
     run_slot(slot)
-    assert read == [(0, 2), (2, 3), (2, 4)]
+    assert read == [(0, 2), (2, 3), (0 if is_moved else 2, 4)]
     assert [each.offset for each in begun[-1]._leases] == [0, 1, 2, 3]
 
 

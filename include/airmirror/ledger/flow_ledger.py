@@ -68,7 +68,7 @@ class FlowLedger:
     def check_no_freeze_is_lost(self, topic: str) -> None:
         """Raise FreezeLost where something is frozen by what was loaded from a mapping topic that was deleted."""
         frozen = self.owners().frozen
-        if frozen and " " not in self.flow:  # a part is read for a while, and nothing of it frozen
+        if frozen and " " not in self.flow:  # of a part nothing is frozen, or it is read again
             raise FreezeLost(self.flow, topic, tuple(sorted(frozen)))
 
     def forget_topic(self, topic: str) -> None:
@@ -76,7 +76,7 @@ class FlowLedger:
         self._do(scanning.forget_topic, topic)
 
     def forget_slept(self, topics: Sequence[str], now_ms: int) -> bool:
-        """Forget both internal topics, if the last tombstones may not be in them any more; whether they were."""
+        """Forget both internal topics if tombstones may have come and gone since they were read; whether they were forgotten."""
         with writing(self.engine, self.flow) as connection:
             return scanning.forget_slept(connection, self.flow, topics, now_ms)
 

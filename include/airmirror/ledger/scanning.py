@@ -31,9 +31,8 @@ from airmirror.wire.mappings import Record, ResetRecord
 
 READ = "read"  # when the flow's own topics were last read to their ends
 HOUR_MS = 3_600_000
-TOMBSTONES_MS = (
-    24 * HOUR_MS
-)  # they stay so long: min.compaction.lag.ms of the mapping topic, brokers' delete.retention.ms
+# So long they stay, by min.compaction.lag.ms of the mapping topic and the brokers' delete.retention.ms.
+TOMBSTONES_MS = 24 * HOUR_MS
 
 
 def advance(
@@ -90,15 +89,16 @@ def forget_topic(connection: Connection, flow: str, topic: str) -> None:
 
 
 def forget_slept(connection: Connection, flow: str, topics: Sequence[str], now_ms: int) -> bool:
-    """Delete what was loaded from the flow's own topics if tombstones may have come and gone since they were last read, or it is
-    not known when; whether it was deleted."""
+    """Delete what was loaded from the flow's own topics if tombstones may have come and gone since they were last read; whether
+    it was deleted. They count as read now: no other process deletes what is read again."""
     last = last_begun(connection, flow, READ)
-    if last is not None and now_ms - last < TOMBSTONES_MS:
-        return False
-    for topic in topics:
-        forget_topic(connection, flow, topic)
-    note_begun(connection, flow, READ, now_ms)  # so that nobody else deletes what is read now
-    return True
+    has_slept = last is not None and now_ms - last >= TOMBSTONES_MS
+    if has_slept:
+        for topic in topics:
+            forget_topic(connection, flow, topic)
+    if has_slept or last is None:
+        note_begun(connection, flow, READ, now_ms)
+    return has_slept
 
 
 def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from uuid import UUID
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
@@ -51,13 +52,18 @@ class LeaseLog:
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
         self._log = TopicPartition(slot.mapping_topic, 0)
-        self._leases: list[LeaseEntry] = []
-        self._leases_next = self._mappings_next = slot.lease_offset
-        self._newest: dict[TopicPartition, MappingRecord] = {}
         self._looked = time.monotonic()
-        self.commits = Commits()  # of the window's slots
+        self._begin()
         self.is_ending = False  # whether its driver has said that slots which follow are to end
         self.held = set[TopicPartition]()  # since the lease, by the gate or an operator, whether it was lifted or not
+
+    def _begin(self, of: tuple[UUID, int] | None = None) -> None:
+        """Read from the lease on, and forget what was read before; ``of``: the log's topic id and leader epoch."""
+        self._of = of
+        self._leases: list[LeaseEntry] = []
+        self._leases_next = self._mappings_next = self._slot.lease_offset
+        self._newest: dict[TopicPartition, MappingRecord] = {}
+        self.commits = Commits()  # of the window's slots
 
     def committed(self, target: Routes) -> dict[TopicPartition, MappingRecord]:
         """The newest mappings committed since the lease, which an attempt begins with. ``target``: how it reaches the cluster.
@@ -66,7 +72,10 @@ class LeaseLog:
         """
         self._target = target
         end = self._end(read_committed=False)
-        for entry, record in self._read(self._mappings_next, end, read_committed=True):
+        now = target.topic_ids[self._log.topic], target.leader(self._log).epoch
+        if now != self._of:  # it was made again, or may have been cut: another's lease may lie before what was read
+            self._begin(now)
+        for entry, record in self._read(min(self._leases_next, self._mappings_next), end, read_committed=True):
             self._take(entry, record)
         self._leases_next = self._mappings_next = end
         self._looked = time.monotonic()
@@ -106,6 +115,7 @@ class LeaseLog:
                 raise TransactionFailed(self._target.alias, transaction, f"the commit of {key} from {start} on", reason)
 
     def _take(self, entry: LogRecord, record: Record) -> None:
+        """Take note of a record, and of a lease or mapping once: they are read by themselves, and together."""
         if isinstance(record, Lease):
             if entry.offset >= self._leases_next:
                 self._leases_next = entry.offset + 1
@@ -113,9 +123,11 @@ class LeaseLog:
                 is_own = record.window == self._slot.window
                 self.is_ending = self.is_ending or (is_own and record.event is LeaseEvent.ENDING)
         elif isinstance(record, MappingRecord):
-            self._newest[record.key] = record
-            if record.window == self._slot.window:  # by the target's clock: those of the slots' machines may differ
-                self.commits.note(record.slot, entry.timestamp, record.size)
+            if entry.offset >= self._mappings_next:
+                self._mappings_next = entry.offset + 1
+                self._newest[record.key] = record
+                if record.window == self._slot.window:  # by the target's clock: those of the slots' machines may differ
+                    self.commits.note(record.slot, entry.timestamp, record.size)
         elif isinstance(record, Hold) or (isinstance(record, Decision) and record.action is Action.HOLD):
             self.held.add(record.key)
 

@@ -36,11 +36,11 @@ class NotApproved(AirmirrorError):
     question: str
     run: str
     why: str
-    is_over: bool = False  # this run can't ask again
+    asks_again: bool = True  # in this run
 
     def __str__(self) -> str:
         said = f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. "
-        if self.is_over:
+        if not self.asks_again:
             dag = self.run.partition(" ")[0]
             return f"{said}Airflow keeps the first question of a run, and who may answer it: start another run of {dag}"
         return (
@@ -82,7 +82,7 @@ def note_asked(
             why = (
                 "Airflow shows what this run has asked first, and the ledger does not know any more what that was about"
             )
-            raise NotApproved(flow, question, _run(context), why, is_over=True)
+            raise NotApproved(flow, question, _run(context), why, asks_again=False)
 
 
 def note_answered(
@@ -146,7 +146,7 @@ def _check_user(flow: str, context: Context, question: str, user: str, users: Co
     """Raise NotApproved of an answer by nobody, or by none of those who may."""
     if users and user not in users:
         why = f"{user or 'nobody'} has answered, who is none of decide.users"
-        raise NotApproved(flow, question, _run(context), why, is_over=True)
+        raise NotApproved(flow, question, _run(context), why, asks_again=False)
     if not user:
         raise NotApproved(flow, question, _run(context), "no user has answered")
 
