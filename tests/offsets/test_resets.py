@@ -21,7 +21,7 @@ from airmirror.windows.resets import Choice
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed, read_with_group
-from support.post_window import checkpoints_on, emit, reverse_of, sync
+from support.post_window import apply, checkpoints_on, emit, reverse_of, sync
 from support.topics import Record, delete_topic, produce, read_all
 
 
@@ -121,7 +121,7 @@ def test_another_remote_topic(running: tuple[Mirror, str]) -> None:
     assert [(row.downstream, row.reason) for row in sync(flow.opened, group)] == [(35, "")]
     assert committed(flow.target, group) == {(flow.remote_topic, 0): 36, (new, 0): 35}
     assert values(read_with_group(flow.target, group, new)[0]) == values(numbers(35, 50))
-    back = {row.topic: (row.downstream, row.reason) for row in sync(reverse_of(flow), group)}
+    back = {row.topic: (row.downstream, row.reason) for row in apply(reverse_of(flow), group)}
     assert back == {new: (50, ""), flow.remote_topic: (None, Reason.NOT_REPLICATED)}
 
 

@@ -32,6 +32,7 @@ class GroupPosition(GroupPartition, OfCopy):
 
     ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
     ``target`` are the partition's logs there, as far as they could be had. ``kind``: of the group, empty: not known.
+    ``back``: its topic came from the target, and is translated to the original one.
     """
 
     committed: Committed
@@ -42,6 +43,7 @@ class GroupPosition(GroupPartition, OfCopy):
     lag_records: int = 0
     newest_ms: int = -1
     kind: str = ""
+    back: bool = False
 
 
 def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collection[str] = ()) -> list[GroupPosition]:
@@ -188,7 +190,7 @@ def _rows_back(
     """The rows of groups on the lookup's target; ``original``: the source's topics by their remote topics."""
     names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
     known = lookup.known(_by_partition((names[key], offset) for _, key, offset in back))
-    return [_row(group, key, offset, lookup, known[names[key]]) for group, key, offset in back]
+    return [replace(_row(group, key, offset, lookup, known[names[key]]), back=True) for group, key, offset in back]
 
 
 def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartition, int]:
