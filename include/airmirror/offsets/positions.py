@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
 from airmirror.clusters.protocol.stable import all_groups, stable_offsets
+from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -117,8 +118,17 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
     rows += [_row(group, key, offset, forward, known[key]) for group, key, offset in there]
     if backward and back:
         rows += _rows_back(backward, original, back)
-    if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
-        rows = [row if row.group in flow.settings.groups else replace(row, found=Reason.AGGREGATE) for row in rows]
+    return in_order(flow, rows)
+
+
+def in_order(flow: Flow, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
+    """The rows by group, topic and partition. An aggregate moves only groups that it names: others write between our records, so
+    that no position is past ours alone."""
+    if flow.is_aggregate:
+        named, apart = flow.settings.groups, (Reason.NOT_REPLICATED, Reason.NO_PARTITION)
+        rows = [
+            row if row.group in named or row.found in apart else replace(row, found=Reason.AGGREGATE) for row in rows
+        ]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
@@ -135,7 +145,7 @@ def positions_without_source(
     wanted = [item for item in wanted if item[1].topic in remote]
     known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
     rows = [_row(group, key, each, lookup, known[key]) for group, key, each in wanted]
-    return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+    return in_order(journal.flow, rows)
 
 
 def positions_on_source(
