@@ -12,6 +12,8 @@ import pytest
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks import moving
+from airmirror.runbooks.failback import unfreezing
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.moving import GroupsActive, PositionsRefused, PutBack, put_back
 from airmirror.runbooks.shown import shown_undo
 from airmirror.wire.moves import GroupMove
@@ -71,6 +73,25 @@ def test_a_topic_that_is_gone_keeps_no_move(monkeypatch: pytest.MonkeyPatch) -> 
         there, written = writer({("billing", KEY): 3}, monkeypatch)
         assert put_back(there, [gone, other]) == [other]
         assert written[-1] == [(each.move.encode_key(), None) for each in (gone, other)]
+
+
+def test_a_failback_of_the_flow_forgets_where_its_failover_found_groups() -> None:
+    """In topics that came from the target too. Done for some topics, or moved by a migration, others stay remembered."""
+    keys = [
+        ("east.orders", "failover-x"),
+        ("stock", "failover-x"),
+        ("stock", "move-shop"),
+        ("east.bills", "failover-x"),
+    ]
+    every = [GroupMove("billing", topic, 0, window, 5, 9, 1, "") for topic, window in keys]
+    mappings = {topic: SimpleNamespace(remote_topic=topic) for topic in ("east.orders", "east.bills")}
+    for topics, forgotten in (((), {"east.orders", "stock"}), (("orders",), {"east.orders"})):
+        for moves in (every[:2] + every[3:], every[:1] + every[2:]):
+            ledger: Any = SimpleNamespace(of_kind=lambda _, its=moves: its, last_mappings=lambda: mappings)
+            order = FailbackOrder(reason="INC-7", by="ada", topics=topics)
+            is_ours = any(each.topic == "stock" and each.window == "failover-x" for each in moves)
+            found = {each.topic for each in unfreezing._over(ledger, {"east.orders"}, order)}
+            assert found == (forgotten if is_ours else {"east.orders"})
 
 
 def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,16 +135,17 @@ def in_order(flow: Flow, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
 def positions_without_source(
     journal: Journal, committed: dict[str, dict[TopicPartition, Committed]]
 ) -> list[GroupPosition]:
-    """The same while the flow's source can't be reached: by what lies on the target, and the ledger, which must have caught up.
-
-    Positions of topics that the flow does not replicate are left out.
-    """
+    """The same while the flow's source can't be reached: by what lies on the target, and the ledger, which has caught up."""
     remote = select(journal.flow, {key.topic for offsets in committed.values() for key in offsets})
     lookup = PositionLookup(journal.flow, journal.index, None, journal.target, remote, groups_on="source")
-    wanted = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
-    wanted = [item for item in wanted if item[1].topic in remote]
-    known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
-    rows = [_row(group, key, each, lookup, known[key]) for group, key, each in wanted]
+    every = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
+    known = lookup.known(_by_partition((key, each) for _, key, each in every if key.topic in remote))
+    rows = [
+        _row(group, key, each, lookup, known[key])
+        if key in known
+        else GroupPosition(group, *key, each, "", Reason.NOT_REPLICATED)
+        for group, key, each in every
+    ]
     return in_order(journal.flow, rows)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_every_group, list_groups
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config.settings import Settings
 from airmirror.naming import TopicFilter
-from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_without_source
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back, in_order, positions_without_source
+from airmirror.offsets.replicated import extents
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
 from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
+from airmirror.wire.checkpoints import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -90,28 +92,36 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
     """The positions of groups as this ledger last saw them, or as checkpoints on the target tell, whichever is newer.
 
     So a ledger that was made again, or that of another deployment, knows them too; a group that was rewound since this ledger
-    saw it skips nothing. The ledger must have caught up.
+    saw it skips nothing. Positions in topics that came from the target are there where checkpoints say: what brought them lies on
+    the source. The ledger must have caught up.
     """
     committed: dict[str, dict[TopicPartition, Committed]] = {}
     seen: Seen = {}
     kinds: dict[str, str] = {}
+    back: dict[tuple[str, TopicPartition], Checkpoint] = {}
     _, lags = journal.index.last_seen()
     for lag in lags:
         committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
         seen[lag.group, lag.key] = lag.time_ms
         kinds[lag.group] = lag.kind or ""
-    for group, key, told, time_ms in _checkpoints(journal):
-        if time_ms > seen.get((group, key), -2):
-            committed.setdefault(group, {})[key] = told
-            seen[group, key] = time_ms
+    for key, told, time_ms, came_from_target in _checkpoints(journal):
+        its, place = committed.setdefault(told.group, {}), (told.group, key)
+        is_newer = time_ms > seen.get(place, -2)
+        if came_from_target and (is_newer or told.upstream <= its[key].offset):
+            its.pop(key, None)
+            back[place], seen[place] = told, time_ms
+        elif not came_from_target and is_newer:
+            its[key], seen[place] = Committed(told.upstream, told.metadata), time_ms
+    rows = in_order(journal.flow, [*positions_without_source(journal, committed), *_at_checkpoints(journal, back)])
     apart = journal.index.owners().is_apart
-    rows = [row for row in positions_without_source(journal, committed) if not apart(row.topic)]
+    ours = {row.group for row in rows if row.found is not Reason.NOT_REPLICATED and not apart(row.topic)}
+    rows = [row for row in rows if row.group in ours and not apart(row.topic)]
     return [replace(row, kind=kinds.get(row.group, "")) for row in rows], seen
 
 
-def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Committed, int]]:
-    """Yield the positions on the source that MirrorMaker 2's checkpoints tell, of the groups that the flow moves, and when they
-    were written (epoch milliseconds)."""
+def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint, int, bool]]:
+    """Yield MirrorMaker 2's checkpoints of the groups that the flow moves, each with its partition on the source, when it was
+    written (epoch milliseconds), and whether its topic came from the target."""
     flow, ledger = journal.flow, journal.index
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     if journal.target.refresh_existing([topic]):
@@ -119,11 +129,43 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Commit
     load_written(journal.target, topic, ledger, ledger.load_checkpoints)
     chosen = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
-    written = ledger.checkpoint_times()
-    for (group, remote, partition), each in ledger.checkpoints().items():
-        if remote in topics and chosen.matches(group):
-            key = TopicPartition(topics[remote], partition)
-            yield group, key, Committed(each.upstream, each.metadata), written[each.key]
+    written, found = ledger.checkpoint_times(), ledger.checkpoints()
+    brought = _brought(journal, {each.topic for each in found.values()} - topics.keys())
+    names = topics | brought
+    for each in found.values():
+        if each.topic in names and chosen.matches(each.group):
+            yield TopicPartition(names[each.topic], each.partition), each, written[each.key], each.topic in brought
+
+
+def _brought(journal: Journal, topics: Iterable[str]) -> dict[str, str]:
+    """Return those of these topics of the target that the reverse flow brings to the source, each with its name there.
+
+    Names tell it; where they are the same on both sides, the ledger, if it has seen the reverse flow.
+    """
+    flow, names, wanted = journal.flow, policy_of(journal.flow), TopicFilter((".*",), journal.flow.topics_exclude)
+    known = {each.topic: each.remote_topic for each in reverse_ledger(flow, journal.index).last_mappings().values()}
+    found = {}
+    for topic in topics:
+        name = names.format_remote_topic(flow.target.alias, topic)
+        is_brought = topic in known if name == topic else names.topic_source(topic) != flow.source.alias
+        if is_brought and wanted.matches(topic) and wanted.matches(name):
+            found[topic] = known.get(topic, name)
+    return found
+
+
+def _at_checkpoints(journal: Journal, back: Mapping[tuple[str, TopicPartition], Checkpoint]) -> Iterator[GroupPosition]:
+    """Yield positions as checkpoints tell them, of partitions that the target still has; whether they are exact nobody knows."""
+    places = {place: TopicPartition(each.topic, each.partition) for place, each in back.items()}
+    logs = extents(journal.target, places.values())
+    for (group, key), each in back.items():
+        log = logs.get(places[group, key])
+        found: Translated | Reason = Reason.NO_LEADER
+        if log is not None:
+            is_there = each.downstream <= log.end
+            found = Translated(each.upstream, each.downstream, exact=False) if is_there else Reason.BEYOND_TARGET
+        if journal.target.has(places[group, key]):
+            at = Committed(each.upstream, each.metadata)
+            yield GroupPosition(group, *key, at, each.topic, found, target=log, back=True)
 
 
 def points_of(journal: Journal, rows: Sequence[GroupPosition], seen: Seen) -> list[GroupPoint]:
