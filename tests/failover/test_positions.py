@@ -75,6 +75,15 @@ def _translated(committed: Mapping[str, Mapping[TopicPartition, Committed]]) -> 
             yield GroupPosition(group, *key, each, "east.orders" if is_ours else "", found)
 
 
+def test_a_group_that_is_excluded_since_keeps_no_failover_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its consumers may be at work on the target, and groups.exclude is how it is left out."""
+    lags = [lag("billing", "orders", 5), lag("audit", "orders", 7)]
+    found = last_seen(
+        monkeypatch, flow_of("groups.exclude = audit"), lags, {Checkpoint("audit", "east.orders", 0, 9, 9): 20}
+    )
+    assert found == [("billing", "orders", 5, "east.orders", Translated(5, 5))]
+
+
 def test_positions_in_topics_that_came_from_the_target_are_where_checkpoints_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -42,11 +42,17 @@ Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and p
 
 
 class GroupsActive(RunbookError, transient=True):
-    """Groups with members on the target: a broker lets only them write their offsets, which stay as they are."""
+    """Groups with members on the target: a broker lets only them write their offsets, which stay as they are. ``is_chosen``: an
+    order moves them because ``groups`` selects them."""
+
+    is_chosen: bool = False
 
     @property
     def what(self) -> str:
-        return "groups have members on the target, and their offsets stay as they are; stop these consumers, and do this again"
+        again = "do this again; or leave these groups out with groups.exclude" if self.is_chosen else "do this again"
+        return (
+            f"groups have members on the target, and their offsets stay as they are; stop these consumers, and {again}"
+        )
 
 
 class GroupsReadOn(RunbookError, transient=True):
@@ -128,7 +134,7 @@ def move_groups(
     names = {row.group for row in rows}
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
-        raise GroupsActive(journal.flow.name, tuple(active))
+        raise GroupsActive(journal.flow.name, tuple(active), not cut_over)
     journal.catch_up()
     seen = moved(journal)
     on_target = stable_offsets(journal.target, names, {row.remote_topic for row in rows})

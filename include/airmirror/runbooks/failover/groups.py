@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_every_group, list_groups
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config.settings import Settings
+from airmirror.ledger import GroupLag
 from airmirror.naming import TopicFilter
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back, in_order, positions_without_source
 from airmirror.offsets.replicated import extents
@@ -68,7 +69,7 @@ Kinds = Mapping[str, Sequence[str]]  # names of groups by their kind
 
 def kinds_of(routes: Routes, settings: Settings) -> Kinds:
     """The groups of a cluster that a flow is to move, whatever their kind. Raises GroupsNotRead, BrokerUnreachable."""
-    chosen, found = TopicFilter(settings.groups, settings.groups_exclude), dict[str, list[str]]()
+    chosen, found = _chosen(settings), dict[str, list[str]]()
     for each in sorted(list_every_group(routes), key=lambda group: group.name):
         if chosen.matches(each.name):
             kind = each.protocol if each.protocol not in ("", "consumer") else each.kind or "classic"
@@ -78,9 +79,8 @@ def kinds_of(routes: Routes, settings: Settings) -> Kinds:
 
 def kinds_as_last_seen(journal: Journal) -> Kinds:
     """The same of the groups whose lags the ledger remembers; of share groups it remembers nothing."""
-    _, lags = journal.index.last_seen()
     found: dict[str, list[str]] = {}
-    for name, kind in sorted({(lag.group, lag.kind or "") for lag in lags}):
+    for name, kind in sorted({(lag.group, lag.kind or "") for lag in _lags_last_seen(journal)}):
         found.setdefault(kind or "of an unknown kind", []).append(name)
     return found
 
@@ -99,8 +99,7 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
     seen: Seen = {}
     kinds: dict[str, str] = {}
     back: dict[tuple[str, TopicPartition], Checkpoint] = {}
-    _, lags = journal.index.last_seen()
-    for lag in lags:
+    for lag in _lags_last_seen(journal):
         committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
         seen[lag.group, lag.key] = lag.time_ms
         kinds[lag.group] = lag.kind or ""
@@ -119,6 +118,16 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
     return [replace(row, kind=kinds.get(row.group, "")) for row in rows], seen
 
 
+def _lags_last_seen(journal: Journal) -> list[GroupLag]:
+    """The lags that the ledger remembers, of the groups that the flow moves by now."""
+    chosen = _chosen(journal.flow.settings)
+    return [lag for lag in journal.index.last_seen()[1] if chosen.matches(lag.group)]
+
+
+def _chosen(settings: Settings) -> TopicFilter:
+    return TopicFilter(settings.groups, settings.groups_exclude)
+
+
 def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint, int, bool]]:
     """Yield MirrorMaker 2's checkpoints of the groups that the flow moves, each with its partition on the source, when it was
     written (epoch milliseconds), and whether its topic came from the target."""
@@ -127,7 +136,7 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint,
     if journal.target.refresh_existing([topic]):
         return
     load_written(journal.target, topic, ledger, ledger.load_checkpoints)
-    chosen = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
+    chosen = _chosen(flow.settings)
     topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
     written, found = ledger.checkpoint_times(), ledger.checkpoints()
     brought = _brought(journal, {each.topic for each in found.values()} - topics.keys())
