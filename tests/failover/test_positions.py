@@ -84,6 +84,21 @@ def test_a_group_that_is_excluded_since_keeps_no_failover_back(monkeypatch: pyte
     assert found == [("billing", "orders", 5, "east.orders", Translated(5, 5))]
 
 
+def test_what_was_seen_of_a_topic_before_it_was_created_again_is_of_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The new topic has other records at these offsets."""
+    lags = [lag("old", "orders", 5, 10), lag("new", "orders", 2, 40)]
+    checkpoints = {Checkpoint("old", "east.orders", 0, 9, 9): 20, Checkpoint("newer", "east.orders", 0, 3, 3): 30}
+    reset = made(
+        ResetRecord, topic="orders", partition=0, time_ms=30, problem="the source topic was created again; more"
+    )
+    other = made(ResetRecord, topic="orders", partition=0, time_ms=35, problem="the remote topic was created again")
+    found = last_seen(monkeypatch, flow_of(), lags, checkpoints, [reset, other])
+    assert [(group, position) for group, _, position, *_ in found] == [("new", 2), ("newer", 3)]
+    assert len(last_seen(monkeypatch, flow_of(), lags, checkpoints, [other])) == 3
+
+
 def test_positions_in_topics_that_came_from_the_target_are_where_checkpoints_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,6 +24,8 @@ from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver
 from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
+SOURCE_RECREATED = "the source topic was created again"
+
 
 class Choice(StrEnum):
     """The choices for a partition."""
@@ -101,7 +103,7 @@ class Facts(CopyFacts):
     def _problems(self) -> list[str]:
         found = []
         if self.source_recreated:
-            found.append("the source topic was created again")
+            found.append(SOURCE_RECREATED)
         elif self.source_cut is not None:
             found.append(f"the source's log was cut at offset {self.source_cut}, {self.position} was reached")
         elif 0 <= self.position < self.earliest:

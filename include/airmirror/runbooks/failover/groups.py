@@ -17,7 +17,9 @@ from airmirror.offsets.writing import load_written
 from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
+from airmirror.windows.resets import SOURCE_RECREATED
 from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.mappings import ResetRecord
 
 
 @dataclass(frozen=True)
@@ -93,23 +95,25 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
 
     So a ledger that was made again, or that of another deployment, knows them too; a group that was rewound since this ledger
     saw it skips nothing. Positions in topics that came from the target are there where checkpoints say: what brought them lies on
-    the source. The ledger must have caught up.
+    the source. What was seen before a source topic was created again is of the old one. The ledger must have caught up.
     """
     committed: dict[str, dict[TopicPartition, Committed]] = {}
     seen: Seen = {}
     kinds: dict[str, str] = {}
     back: dict[tuple[str, TopicPartition], Checkpoint] = {}
+    anew = _created_again(journal.index.resets())
     for lag in _lags_last_seen(journal):
-        committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
-        seen[lag.group, lag.key] = lag.time_ms
-        kinds[lag.group] = lag.kind or ""
+        if lag.time_ms >= anew.get(lag.key, 0):
+            committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
+            seen[lag.group, lag.key] = lag.time_ms
+            kinds[lag.group] = lag.kind or ""
     for key, told, time_ms, came_from_target in _checkpoints(journal):
         its, place = committed.setdefault(told.group, {}), (told.group, key)
         is_newer = time_ms > seen.get(place, -2)
         if came_from_target and (is_newer or told.upstream <= its[key].offset):
             its.pop(key, None)
             back[place], seen[place] = told, time_ms
-        elif not came_from_target and is_newer:
+        elif not came_from_target and is_newer and time_ms >= anew.get(key, -1):
             its[key], seen[place] = Committed(told.upstream, told.metadata), time_ms
     rows = in_order(journal.flow, [*positions_without_source(journal, committed), *_at_checkpoints(journal, back)])
     apart = journal.index.owners().is_apart
@@ -126,6 +130,11 @@ def _lags_last_seen(journal: Journal) -> list[GroupLag]:
 
 def _chosen(settings: Settings) -> TopicFilter:
     return TopicFilter(settings.groups, settings.groups_exclude)
+
+
+def _created_again(resets: Iterable[ResetRecord]) -> dict[TopicPartition, int]:
+    """Return when partitions were reset last because their source topic had been created again (epoch milliseconds)."""
+    return {each.key: each.time_ms for each in resets if SOURCE_RECREATED in each.problem}
 
 
 def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint, int, bool]]:
