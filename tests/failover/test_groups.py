@@ -103,6 +103,23 @@ def test_after_a_disaster_the_newer_position_counts_not_the_further_one(
     assert committed(west, group) == {(flow.remote_topic, 0): 10}
 
 
+def test_a_group_that_was_rewound_on_the_source_keeps_a_planned_failover_back(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """It is not moved back on the target, and would skip what it is to read again."""
+    group = topic("group")
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    with pytest.raises(GroupsNotExact, match=f"{group} in {flow.topic}-0 at 20: {Reason.AHEAD}"):
+        fail_over(flow.opened, PLANNED)
+    assert owners_now(flow.opened).frozen == {}
+    _, (left,), _ = fail_over(flow.opened, replace(PLANNED, inexact=True))
+    assert left.reason == Reason.AHEAD and committed(west, group) == {(flow.remote_topic, 0): 25}
+
+
 def test_a_disaster_moves_a_group_in_topics_that_came_from_the_target_and_leaves_out_who_is_excluded(
     east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The positions of a failover's groups that count when the source is gone; without brokers."""
+"""The positions of a failover's groups: which count when the source is gone, and which would be left; without brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.groups import Committed
+from airmirror.clusters.protocol.groups import Committed, Group
 from airmirror.config import Flow, parse
 from airmirror.ledger import GroupLag
 from airmirror.offsets.positions import GroupPosition
@@ -16,9 +16,10 @@ from airmirror.offsets.replicated import Extent
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover import groups
-from airmirror.runbooks.failover.groups import kinds_as_last_seen, rows_as_last_seen
+from airmirror.runbooks.failover.groups import kinds_as_last_seen, rows_as_last_seen, stays
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord, ResetRecord
+from airmirror.wire.moves import GroupMove
 from support.large import made
 
 FLOW = "clusters = east, west\neast.bootstrap.servers = one:9092\nwest.bootstrap.servers = two:9092\neast->west.enabled = true"
@@ -134,3 +135,47 @@ def test_where_names_are_kept_only_a_ledger_knows_what_came_from_the_target(monk
     assert last_seen(monkeypatch, flow, [], {told: 20}) == []
     found = last_seen(monkeypatch, flow, [], {told: 20}, brought={"payments": "payments"})
     assert found == [("billing", "payments", 30, "payments", Translated(30, 28, exact=False))]
+
+
+def row(translation: int = 20, *, start: int = 0, target_start: int = 0) -> GroupPosition:
+    """A group at 20 on the source, whose logs begin there."""
+    found, logs = Translated(20, translation), (Extent(start, 30), Extent(target_start, 31))
+    return GroupPosition("billing", "orders", 0, Committed(20), "east.orders", found, *logs)
+
+
+@pytest.mark.parametrize(
+    ("given", "stands", "state", "moved_to", "back", "reason"),
+    [
+        pytest.param(row(), 20, "Empty", None, None, "", id="in its place"),
+        pytest.param(row(), 25, "Empty", None, 24, Reason.AHEAD, id="rewound on the source"),
+        pytest.param(row(), 25, "Empty", None, None, Reason.AHEAD, id="and nobody knows how far"),
+        pytest.param(row(), 21, "Empty", None, 20, "", id="past a marker alone"),
+        pytest.param(row(), 25, "Empty", 20, 24, "", id="moved there, and read on"),
+        pytest.param(row(), 25, "Empty", 25, 24, Reason.AHEAD, id="moved there, and rewound since"),
+        pytest.param(row(), 25, "Stable", None, 24, "", id="its members can stop"),
+        pytest.param(row(target_start=22), None, "Empty", None, None, Reason.BELOW_START, id="deleted on the target"),
+        pytest.param(row(start=25, target_start=22), None, "Empty", None, None, "", id="deleted on both"),
+        pytest.param(row(target_start=22), 25, "Empty", 20, None, "", id="deleted behind who has read on"),
+    ],
+)
+def test_who_would_be_left(
+    given: GroupPosition,
+    stands: int | None,
+    state: str,
+    moved_to: int | None,
+    back: int | None,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``stands``: on the target, which is ``back`` on the source (None: not known). ``moved_to``: by an order, None: by none."""
+    move = GroupMove("billing", "east.orders", 0, "move-shop", -1, moved_to or 0, 0, "")
+    journal: Any = SimpleNamespace(index=SimpleNamespace(of_kind=lambda _: [] if moved_to is None else [move]))
+
+    def on_source(_: object, committed: Mapping[str, Any], names: Mapping[str, str]) -> list[GroupPosition]:
+        assert committed == {"billing": {given.remote: Committed(stands or 0)}} and names == {"orders": "east.orders"}
+        found = Reason.RECREATED if back is None else Translated(0, back)
+        return [GroupPosition("billing", *given.remote, Committed(0), "orders", found)]
+
+    monkeypatch.setattr(groups, "positions_on_source", on_source)
+    at = {} if stands is None else {"billing": {given.remote: Committed(stands)}}
+    assert stays(journal, [given], {"billing": Group("billing", state)}, at) == [reason]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
@@ -150,13 +151,17 @@ def positions_without_source(
 
 
 def positions_on_source(
-    mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]], names: Mapping[str, str]
+    journal: Journal,
+    committed: Mapping[str, Mapping[TopicPartition, Committed]],
+    names: Mapping[str, str],
+    source: Routes | None = None,
 ) -> list[GroupPosition]:
     """Offsets of groups on the flow's target, and what they are on its source: ``remote_topic`` is the source's topic here.
 
-    ``names``: the source's topics with their remote topics; ``committed`` is in the latter. The ledger must have caught up.
+    ``names``: the source's topics with their remote topics; ``committed`` is in the latter. Without a ``source`` it is not asked.
+    The ledger must have caught up.
     """
-    lookup = PositionLookup(mirror.flow, mirror.index, mirror.source, mirror.target, names, groups_on="target")
+    lookup = PositionLookup(journal.flow, journal.index, source, journal.target, names, groups_on="target")
     back = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
     return _rows_back(lookup, {remote: topic for topic, remote in names.items()}, back)
 

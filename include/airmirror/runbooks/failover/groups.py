@@ -10,11 +10,20 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config.settings import Settings
 from airmirror.ledger import GroupLag
 from airmirror.naming import TopicFilter
-from airmirror.offsets.positions import GroupPosition, group_positions, held_back, in_order, positions_without_source
+from airmirror.offsets.groups import plan
+from airmirror.offsets.positions import (
+    GroupPosition,
+    group_positions,
+    held_back,
+    in_order,
+    positions_on_source,
+    positions_without_source,
+)
 from airmirror.offsets.replicated import extents
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
 from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
+from airmirror.runbooks.moving import OnTarget, moved
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
 from airmirror.windows.resets import SOURCE_RECREATED
@@ -27,9 +36,9 @@ class GroupPoint(GroupPartition, OfCopy):
     """A group in one partition. Positions are the next offsets to read; ``seen_ms``: when ``position`` was read.
 
     ``translation`` is where it resumes in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),
-    ``again`` how many offsets it reads again, ``reason`` why there is no translation. ``on_target`` is where it stands there
-    now, and ``state`` what it is there now, in Kafka's words; empty: the target does not know it. ``other_name``: it has
-    read on the target what has the topic's name on the source, and is not the flow's copy.
+    ``again`` how many offsets it reads again, ``reason`` why there is no translation, or why it would not be moved there.
+    ``on_target`` is where it stands there now, and ``state`` what it is there now, in Kafka's words; empty: the target does not
+    know it. ``other_name``: it has read on the target what has the topic's name on the source, and is not the flow's copy.
     """
 
     position: int
@@ -50,7 +59,7 @@ class GroupPoint(GroupPartition, OfCopy):
 
     @property
     def result(self) -> str:
-        """The quality of the translation, or the reason why there is none."""
+        """The quality of the translation, or the reason why it would be left."""
         return self.reason or ("exact" if self.exact else "estimated")
 
 
@@ -186,6 +195,47 @@ def _at_checkpoints(journal: Journal, back: Mapping[tuple[str, TopicPartition], 
             yield GroupPosition(group, *key, at, each.topic, found, target=log, back=True)
 
 
+def stays(
+    journal: Journal, rows: Sequence[GroupPosition], groups: Mapping[str, Group], on_target: OnTarget
+) -> list[str]:
+    """Return of each position why its group would be left where it stands on the target, or "". No reason is that it has members,
+    who can stop; that both logs have deleted what it would read; and that it was moved there, and has read on.
+
+    ``groups``, ``on_target``: as ``plan`` has them. The ledger must have caught up.
+    """
+    planned, known = plan(rows, groups, on_target), moved(journal)
+    ahead = [row for row, item in zip(rows, planned, strict=True) if item.reason == Reason.AHEAD]
+    equal = _not_further(journal, ahead, on_target)
+    found = []
+    for row, item in zip(rows, planned, strict=True):
+        move = known.get((row.group, row.remote_topic, row.partition))
+        has_read_on = move is not None and item.on_target is not None and item.on_target > move.after
+        is_gone = row.source is not None and row.committed.offset < row.source.start
+        is_fine = (
+            item.reason == Reason.ACTIVE
+            or (item.reason == Reason.BELOW_START and (is_gone or has_read_on))
+            or (item.reason == Reason.AHEAD and (has_read_on or (row.group, row.remote) in equal))
+        )
+        found.append("" if is_fine else item.reason)
+    return found
+
+
+def _not_further(
+    journal: Journal, ahead: Sequence[GroupPosition], on_target: OnTarget
+) -> set[tuple[str, TopicPartition]]:
+    """Return the groups that have read no more on the target than on the source: past a marker alone, at the end of the log."""
+    ours = {(row.group, row.remote): row for row in ahead if not row.back}
+    at: dict[str, dict[TopicPartition, Committed]] = {}
+    for group, remote in ours:
+        at.setdefault(group, {})[remote] = on_target[group][remote]
+    there = positions_on_source(journal, at, {row.topic: row.remote_topic for row in ours.values()}) if at else []
+    return {
+        (each.group, each.key)
+        for each in there
+        if isinstance(each.found, Translated) and each.found.translation <= ours[each.group, each.key].committed.offset
+    }
+
+
 def points_of(journal: Journal, rows: Sequence[GroupPosition], seen: Seen) -> list[GroupPoint]:
     """The groups of positions that are known; ``seen``: when each was read. Raises GroupsNotRead."""
     rows = held_back(journal, rows)
@@ -193,7 +243,7 @@ def points_of(journal: Journal, rows: Sequence[GroupPosition], seen: Seen) -> li
     there: dict[str, Group] = list_groups(journal.target) if names else {}
     positions = committed_offsets(journal.target, names & there.keys())
     found = []
-    for row in rows:
+    for row, reason in zip(rows, stays(journal, rows, there, positions), strict=True):
         translated = row.found if isinstance(row.found, Translated) else None
         on_target = positions.get(row.group, {}).get(row.remote)
         group = there.get(row.group)
@@ -207,7 +257,7 @@ def points_of(journal: Journal, rows: Sequence[GroupPosition], seen: Seen) -> li
                 translation=translated.translation if translated else None,
                 exact=translated.exact if translated else None,
                 again=translated.again if translated else 0,
-                reason="" if translated else str(row.found),
+                reason=reason,
                 on_target=on_target.offset if on_target else None,
                 state=group.state if group else "",
                 other_name=row.remote_topic not in ("", row.topic)
