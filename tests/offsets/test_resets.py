@@ -15,6 +15,7 @@ from airmirror.offsets import checkpoints
 from airmirror.offsets.groups import plan
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.replicated import Extent
+from airmirror.offsets.syncs import emit_offset_syncs, place_of_syncs, read_syncs
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice
@@ -98,10 +99,13 @@ def test_starting_again_in_a_new_remote_topic(running: tuple[Mirror, str]) -> No
 def test_going_on_with_a_loss(running: tuple[Mirror, str]) -> None:
     """The remote topic is gone, with what the group has not read there yet; it resumes at what comes next."""
     flow, group = running
+    assert emit_offset_syncs(flow.flow, caught_up(flow.opened).ledger, window="syncs")
     delete_topic(flow.target, flow.remote_topic)
     assert [row.reason for row in sync(flow.opened, group)] == [Reason.MISSING]
     reset(flow, Choice.ACCEPT_LOSS)
     assert last_checkpoint(flow) == (35, 0)
+    *_, last = read_syncs(*place_of_syncs(flow.flow))
+    assert (last.upstream, last.downstream) == (0, -1), "MirrorMaker 2 forgets all others, and translates 35 to 0"
     produce(flow.source, flow.topic, numbers(50, 60))
     assert flow.run().is_verified
     assert [(row.downstream, row.reason) for row in sync(flow.opened, group)] == [(0, "")]

@@ -169,6 +169,18 @@ class Reset:
         return sum(record.lost - before[record.source_start] for record in self.rewritten)
 
     @property
+    def sync(self) -> tuple[int, int]:
+        """The source and the target offset of the offset sync by which MirrorMaker 2 translates after the reset.
+
+        It translates what is past a sync to the offset after it. So where the target has lost records, that is the last one that
+        is left; where none is, what is past the first lost offset begins at the target's offset 0.
+        """
+        if self.lost_end <= self.lost_first or _first_missing(self.facts) is None:
+            return self.start, self.facts.target_end
+        kept = [run for record in keep(self.facts.of_topic, self.lost_first).records for run in record.ranges]
+        return (kept[-1].source_end - 1, kept[-1].target_end - 1) if kept else (self.lost_first, -1)
+
+    @property
     def problem(self) -> str:
         """The problem of the partition; empty: nothing."""
         if not self.rewritten:
