@@ -273,27 +273,31 @@ def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
 
 
 def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broker, tmp_path: Path) -> None:
-    group, new = f"g-{uuid4().hex[:8]}", f"n-{uuid4().hex[:8]}"
-    flow = with_groups(mirror(east, west, tmp_path), group, new)
+    group, new, synced = (f"{name}-{uuid4().hex[:8]}" for name in "gns")
+    flow = with_groups(mirror(east, west, tmp_path), group, new, synced)
     produce(east, flow.topic, numbered(30), partition=0)
-    for name in (group, new):
+    for name in (group, new, synced):
         commit(east, name, {(flow.topic, 0): 20})
     windowed(flow)
     commit(west, group, {(flow.remote_topic, 0): 4})
+    commit(west, synced, {(flow.remote_topic, 0): 20})  # where it is to be, as sync.group.offsets.enabled has it
     gone = without_source(flow.opened)
     fail_over(gone, DISASTER)
     fail_over(gone, DISASTER)  # from another Airflow: where groups stood at the first stays
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
-    commit(west, group, {(flow.remote_topic, 0): 22})
-    with pytest.raises(
-        CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has committed 22 since"
-    ):
-        undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
-    assert WHOLE in owners_now(gone).frozen
-    commit(west, group, {(flow.remote_topic, 0): 20})
-    assert {each.move.before for each in undo_plan(gone).groups} == {4, -1}
-    undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
+    for name in (group, synced):
+        commit(west, name, {(flow.remote_topic, 0): 22})
+        with pytest.raises(
+            CannotUndo, match=f"{name} in {flow.remote_topic}-0: it was moved to 20 and has committed 22 since"
+        ):
+            undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
+        assert WHOLE in owners_now(gone).frozen
+        commit(west, name, {(flow.remote_topic, 0): 20})
+    assert {each.move.before for each in undo_plan(gone).groups} == {4, -1, 20}
+    done = undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
+    assert "; 2 positions of groups went back" in done.headline and len(done.rows("groups")) == 2
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
+    assert committed(west, synced) == {(flow.remote_topic, 0): 20}
     assert owners_now(gone).frozen == {} and gone.ledger.of_kind(GroupMove) == []
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.groups import list_every_group
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.freezing import owners_now
@@ -21,14 +22,16 @@ from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.failover.steps import GroupsNotExact
+from airmirror.runbooks.moving import GroupsActive
 from airmirror.windows.mirror import Journal
+from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
 from support.flows import Mirror, mirror
 from support.following import numbered
-from support.groups import commit, committed
+from support.groups import commit, committed, member
 from support.streams_groups import streams_group
-from support.topics import produce
+from support.topics import create_topic, produce
 
 KINDS = "groups of every kind are followed"
 EXACT = "consumer groups resume at the very next record"
@@ -98,6 +101,45 @@ def test_after_a_disaster_the_newer_position_counts_not_the_further_one(
     assert committed(west, group) == {(flow.remote_topic, 0): 10}, "80 records would be skipped"
     fail_over(without_source(standby.opened), DISASTER)  # done again, nothing moves
     assert committed(west, group) == {(flow.remote_topic, 0): 10}
+
+
+def test_a_group_that_was_rewound_on_the_source_keeps_a_planned_failover_back(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """It is not moved back on the target, and would skip what it is to read again."""
+    group = topic("group")
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    with pytest.raises(GroupsNotExact, match=f"{group} in {flow.topic}-0 at 20: {Reason.AHEAD}"):
+        fail_over(flow.opened, PLANNED)
+    assert owners_now(flow.opened).frozen == {}
+    _, (left,), _ = fail_over(flow.opened, replace(PLANNED, inexact=True))
+    assert left.reason == Reason.AHEAD and committed(west, group) == {(flow.remote_topic, 0): 25}
+
+
+def test_a_disaster_moves_a_group_in_topics_that_came_from_the_target_and_leaves_out_who_is_excluded(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """Active/active. The one that is excluded has members on the target."""
+    group, out = topic("group"), topic("out")
+    flow, own = with_groups(mirror(east, west, tmp_path), group, out), create_topic(west, topic("stock"))
+    produce(east, flow.topic, numbered(30), partition=0)
+    produce(west, own, numbered(30), partition=0)
+    for name in (group, out):
+        commit(east, name, {(flow.topic, 0): 20})
+    windowed(flow)
+    told = Checkpoint(group, own, 0, upstream=12, downstream=10)  # as the flow writes them of west.stock on the source
+    with Appender(flow.flow.target, f"{flow.flow.source.alias}.checkpoints.internal") as appender:
+        appender.append([(told.encode_key(), told.encode_value())])
+    gone = without_source(flow.opened)
+    with member(west, out, flow.remote_topic):
+        with pytest.raises(GroupsActive, match=r"(?s)groups\.exclude.*" + out):
+            fail_over(gone, DISASTER)
+        fail_over(setting(replace(flow, opened=gone), groups_exclude=(out,)).opened, DISASTER)
+    assert committed(west, group) == {(flow.remote_topic, 0): 20, (own, 0): 10} and committed(west, out) == {}
 
 
 def test_kinds_that_are_not_followed_are_named() -> None:

@@ -20,6 +20,7 @@ from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
+from airmirror.offsets.translation import Reason
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
@@ -230,6 +231,25 @@ def test_a_group_that_uses_another_name_on_the_target_is_told(
     commit(west, group, {(flow.topic, 0): 0})
     found = next(each for each in failover_plan(windowed(flow, group)).findings if "use the names" in each.what)
     assert found.level == "warn" and f"{group} reads {flow.topic}, which is {flow.remote_topic}" in found.evidence
+
+
+def test_a_group_that_is_ahead_on_the_target_stops(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """It was rewound on the source: what it is to read again it would never read."""
+    flow, group, ended = mirror(east, west, tmp_path), topic("group"), topic("ended")
+    produce(east, flow.topic, records(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    opened = windowed(flow, group)
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    for there in (opened, without_source(opened)):
+        (point,) = failover_plan(there).groups
+        assert (point.translation, point.on_target, point.reason) == (20, 25, Reason.AHEAD)
+        assert levels(failover_plan(there))["consumer groups resume at the very next record"] == "stop"
+    opened = windowed(flow, ended)
+    commit(east, ended, {(flow.topic, 0): 30})
+    commit(west, ended, {(flow.remote_topic, 0): 31})  # past the marker alone, as consumers commit that read to the end
+    assert levels(failover_plan(opened))["consumer groups resume at the very next record"] == "ok"
 
 
 def test_nothing_replicated_stops(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from support.following import numbered
 from support.groups import Protocol, a_group, commit, committed, member, read_with_group
 from support.killing import killed_at
 from support.migrations import IDENTITY, ORDER, mirrored, move_of, moving, takes
+from support.post_window import reverse_of, sync
 from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
 
 FOUR: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consumers", "cut_over_producers")
@@ -78,6 +79,18 @@ def test_a_move_group_moves_and_the_rest_of_the_flow_resumes(
         said = takes(flow.opened, "finish")
     assert f", {flow.topic}; and take out {flow.flow.name}.move.shop" in said[1] and group in said[2]
     assert flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_a_reverse_flow_that_synchronises_groups_keeps_no_cut_over_back(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Its consumers are at work on west; moved after them on east, they would count as not cut over."""
+    flow, group = mirrored(east, west, tmp_path)
+    takes(flow.opened, "check_groups", "cut_over_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    sync(reverse_of(flow), group)
+    takes(flow.opened, "cut_over_producers")
+    assert owners_now(flow.opened).frozen.keys() == {flow.topic} and committed(east, group) == {(flow.topic, 0): 20}
 
 
 @pytest.mark.long  # a further case of what is frozen, and of WrittenSinceFrozen

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
+from airmirror.clusters.protocol.groups import Committed
 from airmirror.offsets import groups, pruning
 from airmirror.offsets.groups import settled
+from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.pruning import kept_topics, prune_mappings
+from airmirror.offsets.translation import Reason, Translated
 from airmirror.windows.errors import FlowBusy
 from airmirror.wire.owners import Change, OrderScope, Owners, Signed, after, changed
 
@@ -41,6 +45,25 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
     looks = iter(["once"])
     decided(["an old reset"], ["an old reset"])
     assert settled(MIRROR, lambda: cast(Any, next(looks))) == "once"
+
+
+def test_a_position_goes_back_by_itself_only_while_its_topic_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the reverse flow, and not once it has returned; what a person names goes back before that too."""
+    place = {"group": "billing", "topic": "east.orders", "partition": 0, "remote_topic": "orders"}
+    rows = [GroupPosition(**place, committed=Committed(5), found=Translated(5, 5), back=True)]
+    its = [replace(rows[0], topic="payments", back=False)]
+    mirror = cast(Any, SimpleNamespace(flow=None, index=SimpleNamespace(owners=Owners)))
+    signed, owners = Signed("w", 3, 1, "why", "ada"), Owners()
+    monkeypatch.setattr(groups, "reverse_ledger", lambda *_: SimpleNamespace(owners=lambda: owners))
+    seen = []
+    for change in (None, Change.FREEZE, Change.BEGIN, Change.END):
+        remote = {"orders": "east.orders"}
+        new = changed(owners, change, ["orders"], signed, scope=OrderScope.TOPIC, remote=remote) if change else []
+        owners = after(owners, new)
+        seen.append([groups._shut(mirror, rows, only).get("east.orders") for only in ((), ["billing"])])
+        assert groups._shut(mirror, its, ()) == {}
+    away = [Reason.FROM_TARGET, None]
+    assert seen == [away, away, [None, None], [Reason.FROZEN, Reason.FROZEN]]
 
 
 UNDONE = (Change.BEGIN, Change.END, Change.GIVE_UP)

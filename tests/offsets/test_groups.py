@@ -22,8 +22,8 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.mirrormaker import OffsetSync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
-from support.groups import Protocol, commit, committed, member, read_with_group
-from support.post_window import reverse_of, sync
+from support.groups import Protocol, commit, committed, forget_group, member, read_with_group
+from support.post_window import apply, reverse_of, sync
 from support.topics import (
     Record,
     admin,
@@ -119,7 +119,7 @@ def test_a_group_fails_over_and_back_and_reads_every_record_once(
     assert [row.reason for row in rows] == ["", "", ""] and all(row.exact and row.again == 0 for row in rows)
     some = {number: chance.randint(1, size // 3) for number, size in sizes.items()}
     reads.append(read_with_group(west, group, flow.remote_topic, some, protocol))
-    back = sync(reverse_of(flow), group)
+    back = apply(reverse_of(flow), group)
     assert [row.reason for row in back] == ["", "", ""] and all(row.exact for row in back)
     reads.append(read_with_group(east, group, flow.topic, None, protocol))
     assert joined(*reads) == everything
@@ -197,7 +197,7 @@ def test_groups_on_a_compacted_topic_there_and_back(
     with Routes(flow.flow.source, "test") as here, Routes(flow.flow.target, "test") as beyond:
         assert commit_offsets(here, {name: {key: Committed(at)} for name, at in there.items()}) == {}
         assert commit_offsets(beyond, {name: {remote: Committed(at)} for name, at in back.items()}) == {}
-        forward, backward = sync(flow.opened, f"{group}-there-.*"), sync(reverse_of(flow), f"{group}-back-.*")
+        forward, backward = sync(flow.opened, f"{group}-there-.*"), apply(reverse_of(flow), *back)
         moved = {name: at[remote].offset for name, at in committed_offsets(beyond, there).items()}
         moved_back = {name: at[key].offset for name, at in committed_offsets(here, back).items()}
     assert {row.group: row.position for row in (*forward, *backward)} == there | back
@@ -210,7 +210,7 @@ def test_groups_on_a_compacted_topic_there_and_back(
     reads = [read_with_group(east, group, flow.topic, {0: len(source) // 3})]
     sync(flow.opened, group)
     reads.append(read_with_group(west, group, flow.remote_topic, {0: len(target) // 3}))
-    sync(reverse_of(flow), group)
+    apply(reverse_of(flow), group)
     reads.append(read_with_group(east, group, flow.topic))
     assert [record.content for read in reads for record in read[0] if record.content in both] == unread(source, 0)
 
@@ -301,6 +301,25 @@ def test_every_reason_not_to_move_a_group(
     assert [row.reason for row in sync(flow.opened, f"{name}-again")] == [Reason.RECREATED]
 
 
+def test_what_a_flow_has_written_of_a_group_does_not_come_back_by_itself(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """Both flows synchronise groups: one that is rewound, or deleted, where it reads, would go to where its copy stands."""
+    flow, group = flow_of(east, west, tmp_path), topic("billing")
+    plain(east, flow.topic, "first", 0)
+    flow.run()
+    commit(east, group, {(flow.topic, 0): 50})
+    assert [row.reason for row in sync(flow.opened, group)] == [""] and committed(west, group)
+    commit(east, group, {(flow.topic, 0): 10})
+    assert [row.reason for row in sync(reverse_of(flow), group)] == [Reason.FROM_TARGET]
+    assert committed(east, group) == {(flow.topic, 0): 10}
+    forget_group(east, group)
+    sync(reverse_of(flow), group)
+    assert committed(east, group) == {}
+    assert [row.reason for row in apply(reverse_of(flow), group)] == [""], "a person says so"
+    assert committed(east, group) == {(flow.topic, 0): 50}
+
+
 def delete_records(cluster: Broker, topic: str, before: int) -> None:
     client = admin(cluster)
     client.delete_records([Partition(topic, 0, before)])[Partition(topic, 0, before)].result(30)
@@ -354,10 +373,11 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
         (150, 150, True),
     }
     # And back, whatever the reverse flow's own location is.
-    for position in (40, 70, 100, 150):
-        commit(west, f"{group}-back-{position}", {(flow.remote_topic, 0): position})
+    back = {f"{group}-back-{position}": position for position in (40, 70, 100, 150)}
+    for name, position in back.items():
+        commit(west, name, {(flow.remote_topic, 0): position})
     for of_reverse in ("source", "target"):
-        rows = sync(reverse_of(flow, of_reverse), f"{group}-back-.*")
+        rows = apply(reverse_of(flow, of_reverse), *back)
         assert {(row.position, row.downstream, row.exact) for row in rows} == {
             (40, 40, False),
             (70, 41, False),

@@ -12,7 +12,7 @@ from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, sou
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
-from support.post_window import reverse_of, sync
+from support.post_window import apply, reverse_of, sync
 from support.topics import Record, produce, read_all
 
 
@@ -62,7 +62,7 @@ def test_no_group_skips_what_mirrormaker_2_copied_in_between(
     back_groups = {f"{back}-{record.offset}": record for record in (target[60], target[120], target[-1])}
     for group, record in back_groups.items():
         commit(west, group, {(flow.remote_topic, 0): record.offset})
-    sync(reverse_of(flow), f"{back}.*")
+    apply(reverse_of(flow), *back_groups)
     for group, record in back_groups.items():
         at = committed(east, group).get((flow.topic, 0))
         if at is not None:

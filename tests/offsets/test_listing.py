@@ -32,7 +32,7 @@ def test_a_group_that_is_not_listed_is_not_moved_back(
         groups, "committed_offsets", lambda _, names: {each: {ROW.remote: Committed(7)} for each in names}
     )
     monkeypatch.setattr(groups, "settled", lambda _mirror, look: look())
-    monkeypatch.setattr(groups, "_shut", lambda _mirror, _rows: set())
+    monkeypatch.setattr(groups, "_shut", lambda *_: {})
     monkeypatch.setattr(groups, "commit_offsets", lambda _routes, offsets: written.update(offsets) or {})
     held = HeldLease(cast(Any, SimpleNamespace(target=None)), lambda: None)
     [done] = sync_group_offsets(FLOW, cast(Any, None), ["billing"], under=held)

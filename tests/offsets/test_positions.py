@@ -16,12 +16,13 @@ from airmirror.config import Flow
 from airmirror.flows.post_window import prune_if_due
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import ResetOrder, carry_out
-from airmirror.offsets.positions import GroupPosition, _row, positions_of
+from airmirror.offsets.positions import GroupPosition, _row, positions_of, positions_without_source
 from airmirror.offsets.pruning import delete_mappings, prune_mappings
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Replicated, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.mirror import Journal
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, run_window
@@ -87,12 +88,17 @@ def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
 
 
 def test_an_aggregate_moves_only_groups_that_are_named(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow = mirror(east, west, tmp_path)
+    """With its source and without. What is none of its own is told as what it is."""
+    flow, other = mirror(east, west, tmp_path), create_topic(east, f"payments-{tmp_path.name}")
     produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
     flow.run()
+    asked = {(flow.topic, 0): 4, (other, 0): 0, (flow.topic, 9): 4}
     for groups, expected in (((".*",), Reason.AGGREGATE), (("h", "g"), Translated(4, 4))):
-        settings = replace(flow.flow.settings, aggregate=True, groups=groups)
-        (row,) = translated(flow, {(flow.topic, 0): 4}, replace(flow.flow, settings=settings))
+        aggregate = replace(flow.flow, settings=replace(flow.flow.settings, aggregate=True, groups=groups))
+        found = {(row.topic, row.partition): row.found for row in translated(flow, asked, aggregate)}
+        assert [found[key] for key in asked] == [expected, Reason.NOT_REPLICATED, Reason.NO_PARTITION]
+        with Journal.open(aggregate, flow.opened.ledger, "test") as journal:
+            (row,) = positions_without_source(journal, {"g": {TopicPartition(flow.topic, 0): Committed(4)}})
         assert row.found == expected
 
 

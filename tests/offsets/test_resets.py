@@ -15,13 +15,14 @@ from airmirror.offsets import checkpoints
 from airmirror.offsets.groups import plan
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.replicated import Extent
+from airmirror.offsets.syncs import emit_offset_syncs, place_of_syncs, read_syncs
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed, read_with_group
-from support.post_window import checkpoints_on, emit, reverse_of, sync
+from support.post_window import apply, checkpoints_on, emit, reverse_of, sync
 from support.topics import Record, delete_topic, produce, read_all
 
 
@@ -98,10 +99,13 @@ def test_starting_again_in_a_new_remote_topic(running: tuple[Mirror, str]) -> No
 def test_going_on_with_a_loss(running: tuple[Mirror, str]) -> None:
     """The remote topic is gone, with what the group has not read there yet; it resumes at what comes next."""
     flow, group = running
+    assert emit_offset_syncs(flow.flow, caught_up(flow.opened).ledger, window="syncs")
     delete_topic(flow.target, flow.remote_topic)
     assert [row.reason for row in sync(flow.opened, group)] == [Reason.MISSING]
     reset(flow, Choice.ACCEPT_LOSS)
     assert last_checkpoint(flow) == (35, 0)
+    *_, last = read_syncs(*place_of_syncs(flow.flow))
+    assert (last.upstream, last.downstream) == (0, -1), "MirrorMaker 2 forgets all others, and translates 35 to 0"
     produce(flow.source, flow.topic, numbers(50, 60))
     assert flow.run().is_verified
     assert [(row.downstream, row.reason) for row in sync(flow.opened, group)] == [(0, "")]
@@ -121,7 +125,7 @@ def test_another_remote_topic(running: tuple[Mirror, str]) -> None:
     assert [(row.downstream, row.reason) for row in sync(flow.opened, group)] == [(35, "")]
     assert committed(flow.target, group) == {(flow.remote_topic, 0): 36, (new, 0): 35}
     assert values(read_with_group(flow.target, group, new)[0]) == values(numbers(35, 50))
-    back = {row.topic: (row.downstream, row.reason) for row in sync(reverse_of(flow), group)}
+    back = {row.topic: (row.downstream, row.reason) for row in apply(reverse_of(flow), group)}
     assert back == {new: (50, ""), flow.remote_topic: (None, Reason.NOT_REPLICATED)}
 
 

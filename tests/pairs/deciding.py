@@ -94,7 +94,13 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             "_is_leased": lambda opened: False,
             "_last_window": nothing,
         },
-        failover_steps: {"unreachable": lambda opened: "", "positions": lambda *_: positions(facts)},
+        failover_steps: {
+            "unreachable": lambda opened: "",
+            "positions": lambda *_: positions(facts),
+            "stays": lambda journal, rows, *_: [""] * len(rows),
+            "list_groups": nothing,
+            "committed_offsets": nothing,
+        },
         migration_steps: {
             "caught_up": lambda opened, soon: opened,
             "chosen_move": lambda opened, name: {SHOP: MOVING, BILL: MOVED}[name],

@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from airmirror.clusters.protocol.groups import Committed
+from airmirror.offsets.groups import plan
+from airmirror.offsets.positions import GroupPosition
+from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks import moving
+from airmirror.runbooks.failback import unfreezing
+from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.moving import GroupsActive, PositionsRefused, PutBack, put_back
-from airmirror.runbooks.shown import shown_undo
+from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.wire.moves import GroupMove
 
 KEY = TopicPartition("east.orders", 0)
@@ -71,6 +76,41 @@ def test_a_topic_that_is_gone_keeps_no_move(monkeypatch: pytest.MonkeyPatch) -> 
         there, written = writer({("billing", KEY): 3}, monkeypatch)
         assert put_back(there, [gone, other]) == [other]
         assert written[-1] == [(each.move.encode_key(), None) for each in (gone, other)]
+
+
+def test_a_group_that_stands_in_place_already_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a synchronisation has left it: who reads on from there can't be undone any more. Who does not, is not put back."""
+    row = GroupPosition("billing", "orders", 0, Committed(8), "east.orders", Translated(8, 9))
+    at = {"billing": {KEY: Committed(9, "note")}}
+    journal = SimpleNamespace(index=SimpleNamespace(of_kind=lambda _: []))
+    asked: Any = SimpleNamespace(journal=journal, window="failover-x")
+    (move,) = moving._remembered(asked, plan([row], {}, at), [row], at)
+    assert (move.before, move.after, move.metadata_before) == (9, 9, "note")
+    stays, read_on = PutBack(move, 9, "Empty", "note"), PutBack(move, 12, "Empty")
+    assert not stays.why_not and "has committed 12 since" in read_on.why_not
+    there, written = writer({}, monkeypatch)
+    put_back(there, [stays])
+    assert written == [{}, [], [(move.encode_key(), None)]]
+    assert [each["group"] for each in put_back_section([stays, moved(5, 9)]).rows] == ["billing"]
+
+
+def test_a_failback_of_the_flow_forgets_where_its_failover_found_groups() -> None:
+    """In topics that came from the target too. Done for some topics, or moved by a migration, others stay remembered."""
+    keys = [
+        ("east.orders", "failover-x"),
+        ("stock", "failover-x"),
+        ("stock", "move-shop"),
+        ("east.bills", "failover-x"),
+    ]
+    every = [GroupMove("billing", topic, 0, window, 5, 9, 1, "") for topic, window in keys]
+    mappings = {topic: SimpleNamespace(remote_topic=topic) for topic in ("east.orders", "east.bills")}
+    for topics, forgotten in (((), {"east.orders", "stock"}), (("orders",), {"east.orders"})):
+        for moves in (every[:2] + every[3:], every[:1] + every[2:]):
+            ledger: Any = SimpleNamespace(of_kind=lambda _, its=moves: its, last_mappings=lambda: mappings)
+            order = FailbackOrder(reason="INC-7", by="ada", topics=topics)
+            is_ours = any(each.topic == "stock" and each.window == "failover-x" for each in moves)
+            found = {each.topic for each in unfreezing._over(ledger, {"east.orders"}, order)}
+            assert found == (forgotten if is_ours else {"east.orders"})
 
 
 def test_a_position_that_has_expired_meanwhile_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:

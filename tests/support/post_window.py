@@ -24,6 +24,12 @@ def sync(opened: Opened, *groups: str) -> list[GroupOffset]:
     return sync_group_offsets(of_groups(opened.flow, *groups), opened.ledger)
 
 
+def apply(opened: Opened, *groups: str) -> list[GroupOffset]:
+    """The same by their names, as a person moves them (``groups apply``): also back, to where their topics came from."""
+    opened = caught_up(opened)
+    return sync_group_offsets(opened.flow, opened.ledger, groups)
+
+
 def emit(flow: Mirror, group: str, window: str = "checkpoints") -> int:
     """How many checkpoints were written."""
     opened = caught_up(flow.opened)

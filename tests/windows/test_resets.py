@@ -140,6 +140,21 @@ def test_an_accepted_loss_leaves_the_account_whole(facts: Facts) -> None:
     assert remains is None or remains.offset < reset.lost_first
 
 
+@given(situations())
+def test_no_offset_sync_leads_past_what_is_copied_after_a_loss(facts: Facts) -> None:
+    """MirrorMaker 2 translates a position past the last sync to the offset after it, and forgets all syncs before one that goes
+    back: so that goes back to what the target has lost, and to a record that is there, or to none."""
+    reset = decide(facts, Choice.ACCEPT_LOSS)
+    if reset is None:
+        return
+    source, target = reset.sync
+    left = dict(pair for record in after(reset) for pair in _mapping(record))
+    lost = {each for record in facts.records for each, _ in _mapping(record)} - left.keys()
+    assert all(target + (position > source) <= facts.target_end for position in range(source, reset.start + 1))
+    assert target == left.get(source, -1) or (source, target) == (reset.start, facts.target_end)
+    assert all(source <= each for each in lost if each < reset.start)
+
+
 def _mapping(record: MappingRecord) -> list[tuple[int, int]]:
     return [(run.source_first + n, run.target_first + n) for run in record.ranges for n in range(run.count)]
 

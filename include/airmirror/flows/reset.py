@@ -117,8 +117,9 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
             return resets
 
         resets = done(_decide(mirror, topics, order))
-        starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
-        _rewind(opened, topics, starts, granted.check, tell)
+        moving = [each for each in resets if each.start >= 0]
+        starts = {each.facts.key: (each.start, each.facts.target_end) for each in moving}
+        _rewind(opened, topics, starts, {each.facts.key: each.sync for each in moving}, held=granted.check, tell=tell)
         # What now can continue may still hold records that differ.
         resets += done(_losses(mirror, topics, order))
     catch_up_ledger(opened)
@@ -227,7 +228,9 @@ def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: T
         for key, record in last.items()
         if record.window == done[TopicPartition(*key)]  # nothing was copied since
     }
-    _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, held, tell)
+    # Before the first record to come, as Reset.sync: what is past that sync is translated to the offset after it.
+    syncs = {key: (start, end - (last[key].lost > 0)) for key, (start, end) in starts.items()}
+    _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, syncs, held=held, tell=tell)
     return any(key.topic in order.topics for key in reset_in_name(opened, order.name))
 
 
@@ -235,12 +238,14 @@ def _rewind(
     opened: Opened,
     topics: Mapping[str, str],
     starts: Mapping[TopicPartition, tuple[int, int]],
+    syncs: Mapping[TopicPartition, tuple[int, int]],
+    *,
     held: Callable[[], None],
     tell: Tell,
 ) -> None:
-    """Offset syncs and checkpoints follow partitions that resume elsewhere, at a source and a target offset."""
+    """Checkpoints and offset ``syncs`` follow partitions that resume elsewhere, at a source and a target offset."""
     if starts:
-        rewind_offset_syncs(opened.flow, opened.ledger, starts, held, tell)
+        rewind_offset_syncs(opened.flow, opened.ledger, syncs, held, tell)
         remote = {TopicPartition(topics[key.topic], key.partition): start for key, start in starts.items()}
         rewind_checkpoints(opened.flow, opened.ledger, remote, held, tell)
 

@@ -48,12 +48,12 @@ def plan(
     groups: Mapping[str, Group],
     on_target: Mapping[str, Mapping[TopicPartition, Committed]],
     lagging: Collection[tuple[str, int]] = (),
-    shut: Collection[str] = (),
+    shut: Mapping[str, Reason] | None = None,
 ) -> list[GroupOffset]:
     """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
     ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``shut``: the topics
-    that are frozen, or do not return any more.
+    that no window moves groups in, each with the reason.
     """
     now = int(time.time() * 1000)
     planned = []
@@ -63,8 +63,8 @@ def plan(
         reason = ""
         if isinstance(found, Reason):
             reason = found
-        elif row.topic in shut:
-            reason = Reason.FROZEN
+        elif shut and row.topic in shut:
+            reason = shut[row.topic]
         elif (row.topic, row.partition) in lagging:
             reason = Reason.LAGGING
         elif row.target is not None and found.translation < row.target.start:
@@ -112,7 +112,7 @@ def sync_group_offsets(
             known = {row.group for row in rows if row.group in there or isinstance(row.found, Translated)}
             idle = [name for name in known if name not in there or there[name].is_idle]
             on_target = committed_offsets(mirror.target, idle)
-            return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), _shut(mirror, rows))
+            return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), _shut(mirror, rows, only))
 
         if dry_run:
             return look()[1]
@@ -130,11 +130,16 @@ def sync_group_offsets(
     return done
 
 
-def _shut(mirror: Mirror, rows: Sequence[GroupPosition]) -> set[str]:
-    """The topics of ``rows`` that no window writes for, by the ledger."""
+def _shut(mirror: Mirror, rows: Sequence[GroupPosition], only: Collection[str]) -> dict[str, Reason]:
+    """The topics of ``rows`` that no window moves groups in, by the ledger, each with the reason. ``only``: a person names them.
+
+    A position in a topic that came from the target goes back by itself only while the topic returns. Else it may be the one that
+    the flow which brought the topic has written: to write it back would undo the reset of a group, or bring a deleted one back.
+    """
     owners, back = mirror.index.owners(), reverse_ledger(mirror.flow, mirror.index).owners()
-    over = back.returning((Owner.RETURNED,))
-    return {row.topic for row in rows if owners.why_frozen(row.topic) or row.topic in over}
+    over, returns = back.returning((Owner.RETURNED,)), back.returning((Owner.RETURNING,))
+    shut = {row.topic: Reason.FROM_TARGET for row in rows if row.back and not only and row.topic not in returns}
+    return shut | {row.topic: Reason.FROZEN for row in rows if owners.why_frozen(row.topic) or row.topic in over}
 
 
 def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:

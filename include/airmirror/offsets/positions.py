@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups, may_break
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.stable import all_groups, stable_offsets
+from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -32,6 +34,7 @@ class GroupPosition(GroupPartition, OfCopy):
 
     ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
     ``target`` are the partition's logs there, as far as they could be had. ``kind``: of the group, empty: not known.
+    ``back``: its topic came from the target, and is translated to the original one.
     """
 
     committed: Committed
@@ -42,6 +45,7 @@ class GroupPosition(GroupPartition, OfCopy):
     lag_records: int = 0
     newest_ms: int = -1
     kind: str = ""
+    back: bool = False
 
 
 def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collection[str] = ()) -> list[GroupPosition]:
@@ -115,35 +119,49 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
     rows += [_row(group, key, offset, forward, known[key]) for group, key, offset in there]
     if backward and back:
         rows += _rows_back(backward, original, back)
-    if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
-        rows = [row if row.group in flow.settings.groups else replace(row, found=Reason.AGGREGATE) for row in rows]
+    return in_order(flow, rows)
+
+
+def in_order(flow: Flow, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
+    """The rows by group, topic and partition. An aggregate moves only groups that it names: others write between our records, so
+    that no position is past ours alone."""
+    if flow.is_aggregate:
+        named, apart = flow.settings.groups, (Reason.NOT_REPLICATED, Reason.NO_PARTITION)
+        rows = [
+            row if row.group in named or row.found in apart else replace(row, found=Reason.AGGREGATE) for row in rows
+        ]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
 def positions_without_source(
     journal: Journal, committed: dict[str, dict[TopicPartition, Committed]]
 ) -> list[GroupPosition]:
-    """The same while the flow's source can't be reached: by what lies on the target, and the ledger, which must have caught up.
-
-    Positions of topics that the flow does not replicate are left out.
-    """
+    """The same while the flow's source can't be reached: by what lies on the target, and the ledger, which has caught up."""
     remote = select(journal.flow, {key.topic for offsets in committed.values() for key in offsets})
     lookup = PositionLookup(journal.flow, journal.index, None, journal.target, remote, groups_on="source")
-    wanted = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
-    wanted = [item for item in wanted if item[1].topic in remote]
-    known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
-    rows = [_row(group, key, each, lookup, known[key]) for group, key, each in wanted]
-    return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+    every = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
+    known = lookup.known(_by_partition((key, each) for _, key, each in every if key.topic in remote))
+    rows = [
+        _row(group, key, each, lookup, known[key])
+        if key in known
+        else GroupPosition(group, *key, each, "", Reason.NOT_REPLICATED)
+        for group, key, each in every
+    ]
+    return in_order(journal.flow, rows)
 
 
 def positions_on_source(
-    mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]], names: Mapping[str, str]
+    journal: Journal,
+    committed: Mapping[str, Mapping[TopicPartition, Committed]],
+    names: Mapping[str, str],
+    source: Routes | None = None,
 ) -> list[GroupPosition]:
     """Offsets of groups on the flow's target, and what they are on its source: ``remote_topic`` is the source's topic here.
 
-    ``names``: the source's topics with their remote topics; ``committed`` is in the latter. The ledger must have caught up.
+    ``names``: the source's topics with their remote topics; ``committed`` is in the latter. Without a ``source`` it is not asked.
+    The ledger must have caught up.
     """
-    lookup = PositionLookup(mirror.flow, mirror.index, mirror.source, mirror.target, names, groups_on="target")
+    lookup = PositionLookup(journal.flow, journal.index, source, journal.target, names, groups_on="target")
     back = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
     return _rows_back(lookup, {remote: topic for topic, remote in names.items()}, back)
 
@@ -188,7 +206,7 @@ def _rows_back(
     """The rows of groups on the lookup's target; ``original``: the source's topics by their remote topics."""
     names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
     known = lookup.known(_by_partition((names[key], offset) for _, key, offset in back))
-    return [_row(group, key, offset, lookup, known[names[key]]) for group, key, offset in back]
+    return [replace(_row(group, key, offset, lookup, known[names[key]]), back=True) for group, key, offset in back]
 
 
 def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartition, int]:

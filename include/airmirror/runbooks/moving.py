@@ -42,11 +42,17 @@ Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and p
 
 
 class GroupsActive(RunbookError, transient=True):
-    """Groups with members on the target: a broker lets only them write their offsets, which stay as they are."""
+    """Groups with members on the target: a broker lets only them write their offsets, which stay as they are. ``is_chosen``: an
+    order moves them because ``groups`` selects them."""
+
+    is_chosen: bool = False
 
     @property
     def what(self) -> str:
-        return "groups have members on the target, and their offsets stay as they are; stop these consumers, and do this again"
+        again = "do this again; or leave these groups out with groups.exclude" if self.is_chosen else "do this again"
+        return (
+            f"groups have members on the target, and their offsets stay as they are; stop these consumers, and {again}"
+        )
 
 
 class GroupsReadOn(RunbookError, transient=True):
@@ -120,15 +126,15 @@ def move_groups(
 ) -> list[GroupOffset]:
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
-    ``cut_over``: the records that a cut-over has begun; its groups that stand there already are remembered too, as they may go
-    further. Raises GroupsActive, GroupsDisplaced, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
+    ``cut_over``: the records that a cut-over has begun. Raises GroupsActive, GroupsDisplaced, OffsetsHeld before anything is
+    written, SlotFenced, GroupsNotRead.
     """
     journal = writer.journal
     rows, there = held_back(journal, rows), list_groups(journal.target)
     names = {row.group for row in rows}
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
-        raise GroupsActive(journal.flow.name, tuple(active))
+        raise GroupsActive(journal.flow.name, tuple(active), not cut_over)
     journal.catch_up()
     seen = moved(journal)
     on_target = stable_offsets(journal.target, names, {row.remote_topic for row in rows})
@@ -137,7 +143,7 @@ def move_groups(
     if back := {group for group, *_ in seen.keys() - moved(journal).keys()} & names:  # by who undoes that, after it
         raise GroupsDisplaced(journal.flow.name, tuple(f"{group}: it was put back" for group in sorted(back)))
     offsets = _to_write(rows, planned, on_target)
-    moves_ = _remembered(writer, planned, rows, on_target, None if cut_over else offsets)
+    moves_ = _remembered(writer, planned, rows, on_target)
     known = set(moved(journal).values())
     remember(writer, [each for each in moves_ if each not in known])
     errors = commit_offsets(journal.target, offsets)
@@ -235,16 +241,13 @@ def _remembered(
     planned: Sequence[GroupOffset],
     rows: Sequence[GroupPosition],
     on_target: OnTarget,
-    only: Written | None,
 ) -> list[GroupMove]:
-    """The moves of groups that are to be moved, from where they stand; of those that were moved before, their first place stays,
-    and whose they are: the undo of a failover leaves to a migration what it was about to move.
-
-    ``only``: of those that are written now, None: also of those that stand there already.
-    """
+    """The moves of groups that are to be moved, from where they stand, also of those that stand there already, as they may read
+    on; of those that were moved before, their first place stays, and whose they are: the undo of a failover leaves to a migration
+    what it was about to move."""
     known, found = moved(writer.journal), list[GroupMove]()
     for row, item in zip(rows, planned, strict=True):
-        if item.reason or item.downstream is None or (only is not None and row.remote not in only.get(row.group, {})):
+        if item.reason or item.downstream is None:
             continue
         stood = on_target.get(row.group, {}).get(row.remote)
         before = known.get((row.group, row.remote_topic, row.partition))
@@ -291,6 +294,11 @@ class PutBack:
         return self.now < 0 <= self.move.after
 
     @property
+    def is_back(self) -> bool:
+        """Return whether it stands where it stood before."""
+        return (self.now, self.metadata) == (self.move.before, self.move.metadata_before)
+
+    @property
     def why_not(self) -> str:
         """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
@@ -322,7 +330,7 @@ def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> list[PutBack]:
     offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
     for row in rows:
-        if (row.now, row.metadata) == (row.move.before, row.move.metadata_before):
+        if row.is_back:
             continue
         if row.move.before < 0:
             nowhere.setdefault(row.move.group, []).append(row.move.key)

@@ -20,9 +20,9 @@ def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, 
 
 
 def put_back_section(groups: Sequence[PutBack]) -> Section:
-    """Positions of groups that an undo puts back, or has put back."""
+    """Positions of groups that an undo puts back, or has put back; not those that stand where they stood."""
     rows = rows_of(
-        groups,
+        (each for each in groups if not each.is_back),
         "group=move.group topic=move.topic partition=move.partition stands_at=now goes_back_to",
         goes_back_to=lambda each: "no position" if each.move.before < 0 else each.move.before,
     )

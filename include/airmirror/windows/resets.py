@@ -24,6 +24,8 @@ from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver
 from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
 
+SOURCE_RECREATED = "the source topic was created again"
+
 
 class Choice(StrEnum):
     """The choices for a partition."""
@@ -101,7 +103,7 @@ class Facts(CopyFacts):
     def _problems(self) -> list[str]:
         found = []
         if self.source_recreated:
-            found.append("the source topic was created again")
+            found.append(SOURCE_RECREATED)
         elif self.source_cut is not None:
             found.append(f"the source's log was cut at offset {self.source_cut}, {self.position} was reached")
         elif 0 <= self.position < self.earliest:
@@ -165,6 +167,18 @@ class Reset:
             return self.lost_end - self.lost_first + sum(end - first for first, end in self.gaps)
         before = {record.source_start: record.lost for record in self.facts.records}
         return sum(record.lost - before[record.source_start] for record in self.rewritten)
+
+    @property
+    def sync(self) -> tuple[int, int]:
+        """The source and the target offset of the offset sync by which MirrorMaker 2 translates after the reset.
+
+        It translates what is past a sync to the offset after it. So where the target has lost records, that is the last one that
+        is left; where none is, what is past the first lost offset begins at the target's offset 0.
+        """
+        if self.lost_end <= self.lost_first or _first_missing(self.facts) is None:
+            return self.start, self.facts.target_end
+        kept = [run for record in keep(self.facts.of_topic, self.lost_first).records for run in record.ranges]
+        return (kept[-1].source_end - 1, kept[-1].target_end - 1) if kept else (self.lost_first, -1)
 
     @property
     def problem(self) -> str:

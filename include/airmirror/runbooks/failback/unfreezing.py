@@ -20,6 +20,7 @@ from airmirror.runbooks.failback.divergence import Offsets
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
+from airmirror.runbooks.failover.undo import OURS
 from airmirror.runbooks.moving import moves_in
 from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
@@ -68,11 +69,19 @@ def unfreeze_after_return(
         with overtaking(pair.reverse, lease_name(), tell) as back:
             write_forgotten(back, names, by=order.by, reason=order.reason)
         catch_up_ledger(pair.reverse)
-        # Where groups stood before the failover: they were moved back, and it can't be undone any more.
-        moves = [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]
+        moves = [(each.encode_key(), None) for each in _over(granted.journal.index, names, order)]
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
     catch_up_ledger(forward)
     return found
+
+
+def _over(ledger: FlowLedger, names: Collection[str], order: FailbackOrder) -> list[GroupMove]:
+    """Return where groups stood before the failover: they were moved back, and it can't be undone any more. That of the whole
+    flow has moved some in topics besides that came from the target, and do not return."""
+    moves_ = ledger.of_kind(GroupMove)
+    ours = {record.remote_topic for record in ledger.last_mappings().values()}
+    others = {each.topic for each in moves_ if each.window.startswith(OURS) and each.topic not in ours}
+    return moves_in(moves_, {*names, *(() if order.topics else others)})
 
 
 def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:

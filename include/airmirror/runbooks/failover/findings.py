@@ -140,7 +140,7 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
     rough = [f"{point.group} in {point.topic}-{point.partition}" for point in groups if point.exact is False]
     again = sum(point.again for point in groups)
     if lost:
-        yield Finding("stop", what, f"no position on the target: {named(lost)}", shown)
+        yield Finding("stop", what, f"they would be left: {named(lost)}", shown)
     elif rough:
         yield Finding("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)
     elif again:

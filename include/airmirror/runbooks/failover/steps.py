@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airmirror.clusters.protocol.groups import committed_offsets, list_groups
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import check_nothing_returns, freeze, owners_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
-from airmirror.offsets.translation import Reason
+from airmirror.offsets.translation import Reason, Translated
 from airmirror.runbooks.draining import NotDrained, await_quiet, drain, open_topics, undrained
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failover.alone import NotJudged, judge_alone
-from airmirror.runbooks.failover.groups import rows_as_last_seen
+from airmirror.runbooks.failover.groups import rows_as_last_seen, stays
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
 from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
@@ -105,14 +106,15 @@ def check_way(opened: Opened, order: FailoverOrder) -> None:
 
 
 def drain_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> None:
-    """The source is quiet, all that is open is verified, groups are exact. Of a flow that is frozen only the first is asked.
+    """The source is quiet, all that is open is verified, groups are exact, and none would be left. Of a flow that is frozen only
+    the first is asked.
 
     Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
     """
     await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=progress.phase)
     if owners_now(opened).shut is None:
         drain(opened, progress.phase)
-        if not order.inexact and (wrong := not_exact(positions(opened, order))):
+        if not order.inexact and (wrong := _not_ready(opened, order)):
             raise GroupsNotExact(opened.flow.name, tuple(wrong))
 
 
@@ -174,6 +176,16 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
             return _ours(journal, rows_as_last_seen(journal)[0])
     with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
         return _ours(mirror, group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known}))
+
+
+def _not_ready(opened: Opened, order: FailoverOrder) -> list[str]:
+    """Return the positions that would not resume at the very next record, or not be moved there, in words, one each."""
+    rows = positions(opened, order)
+    with Journal.open(opened.flow, opened.ledger, "failover") as journal:
+        at = committed_offsets(journal.target, {row.group for row in rows})
+        reasons = stays(journal, rows, list_groups(journal.target), at)
+    left = [(row, why) for row, why in zip(rows, reasons, strict=True) if why and isinstance(row.found, Translated)]
+    return not_exact(rows) + [f"{row.group} in {row.key} at {row.committed.offset}: {why}" for row, why in left]
 
 
 def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:

@@ -92,7 +92,8 @@ def _way_out(found: UndoneFailover) -> str:
 def _shown(found: UndoneFailover, *, done: bool) -> Document:
     state = "is unfrozen" if done else "would be unfrozen" if found.is_frozen else "is not frozen"
     unfreezes = [{"flow": found.flow}] if found.is_frozen else []
-    headline = f"{found.flow} {state}; {counted(len(found.groups), 'position')} of groups {'went' if done else 'would go'} back."
+    away = sum(not each.is_back for each in found.groups)
+    headline = f"{found.flow} {state}; {counted(away, 'position')} of groups {'went' if done else 'would go'} back."
     sections = [Section("unfreezes", unfreezes, "Unfrozen"), put_back_section(found.groups)]
     return shown_undo("failover", found.flow, headline, found.reasons, _way_out(found), sections, found.groups)
 

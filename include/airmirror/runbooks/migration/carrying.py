@@ -66,7 +66,7 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
             wanted.setdefault(each.move.group, {})[each.move.key] = stands
         elif stands is not None:
             wrong.append(f"{each.name} at {stands.offset}: {NOT_MOVING}")
-    found = positions_on_source(mirror, wanted, move.names) if wanted else []
+    found = positions_on_source(mirror, wanted, move.names, mirror.source) if wanted else []
     rows = [row for row in found if not _is_past(row, here)]
     wrong += not_exact(rows) + [
         f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)

@@ -292,7 +292,7 @@ def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[P
     """Where positions on the target are on the source, by group, remote topic and partition."""
     return {
         (row.group, row.topic, row.partition): row.found.translation
-        for row in positions_on_source(mirror, at, names)
+        for row in positions_on_source(mirror, at, names, mirror.source)
         if isinstance(row.found, Translated) and row.found.exact
     }
 

@@ -68,7 +68,7 @@ def _positions(facts: MigrationFacts) -> Finding:
         return Finding("ok", what, "no group has committed anything of these topics")
     lost = [f"{point.group} in {point.topic}-{point.partition}: {point.reason}" for point in points if point.reason]
     if lost:
-        return Finding("stop", what, f"no position on the target: {named(lost)}", shown)
+        return Finding("stop", what, f"they would be left: {named(lost)}", shown)
     rough = [f"{point.group} in {point.topic}-{point.partition}" for point in points if point.exact is False]
     if rough:
         return Finding("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)

@@ -68,7 +68,7 @@ def prove(mirror: Mirror, points: Sequence[GroupPoint]) -> list[Proof]:
 
 def _wrong(reading: _Reading, point: GroupPoint, refused: Collection[str]) -> str:
     """Return what is wrong with a group's position, or ""."""
-    if point.translation is None:
+    if point.reason or point.translation is None:
         return point.reason
     if not point.exact:
         return "estimated: some records would be read twice"
