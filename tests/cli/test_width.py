@@ -113,7 +113,9 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "positions": of(translate, lambda: translate._show_group(OPENED, NAME, None, None, as_json=False)),
         "file": of(translate, lambda: translate._show_file(OPENED, Path(), Path(), "", as_json=False)),
         "apply": of(groups, lambda: groups._show_applied(NAME, NAME, [made(GroupOffset, reason="")], done=False)),
-        "undo": document(shown_undo("failover", NAME, "", (), "", [put_back_section([made(PutBack, metadata="")])], ())),
+        "undo": document(
+            shown_undo("failover", NAME, "", (), "", [put_back_section([made(PutBack, metadata="")])], ())
+        ),
     }
 
 
