@@ -26,7 +26,16 @@ from airmirror.runbooks.moving import GroupsActive
 from airmirror.windows.mirror import Journal
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
-from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups, without_source
+from support.failovers import (
+    DISASTER,
+    PLANNED,
+    elsewhere,
+    fail_over,
+    windowed,
+    with_a_group,
+    with_groups,
+    without_source,
+)
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed, member
@@ -104,14 +113,10 @@ def test_after_a_disaster_the_newer_position_counts_not_the_further_one(
 
 
 def test_a_group_that_was_rewound_on_the_source_keeps_a_planned_failover_back(
-    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+    east: Broker, west: Broker, tmp_path: Path
 ) -> None:
     """It is not moved back on the target, and would skip what it is to read again."""
-    group = topic("group")
-    flow = with_groups(mirror(east, west, tmp_path), group)
-    produce(east, flow.topic, numbered(30), partition=0)
-    commit(east, group, {(flow.topic, 0): 20})
-    windowed(flow)
+    flow, group = with_a_group(east, west, tmp_path)
     commit(west, group, {(flow.remote_topic, 0): 25})
     with pytest.raises(GroupsNotExact, match=f"{group} in {flow.topic}-0 at 20: {Reason.AHEAD}"):
         fail_over(flow.opened, PLANNED)

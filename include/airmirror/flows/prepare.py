@@ -24,7 +24,7 @@ from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, apply, look
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic, returns_no_more
-from airmirror.windows.fence import HeldLease, flow_frozen
+from airmirror.windows.fence import HeldLease, check_not_shut
 from airmirror.windows.mirror import Journal, Mirror, returns_of, reverse_ledger
 from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.plan import Planned
@@ -95,8 +95,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         catch_up_soon(part)
     opened = replace(opened, flow=as_decided(opened.flow, opened.ledger))
-    if shut := opened.ledger.owners().shut:
-        raise flow_frozen(opened.flow, shut)
+    check_not_shut(opened.flow, opened.ledger.owners())
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:

@@ -22,7 +22,7 @@ from airmirror.topics.names import select
 from airmirror.topics.sync import apply
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic
-from airmirror.windows.fence import GrantedLease, fence, flow_frozen, leased, new_window
+from airmirror.windows.fence import GrantedLease, check_not_shut, fence, leased, new_window
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
@@ -128,8 +128,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
 
 def _check_frozen(flow: Flow, owners: Owners, order: ResetOrder) -> None:
     """Raise FlowFrozen, or ResetNotPossible, where no window would copy what the order resets."""
-    if owners.shut:
-        raise flow_frozen(flow, owners.shut)
+    check_not_shut(flow, owners)
     for topic in order.topics:
         if freeze := owners.why_frozen(topic):
             reason = frozen_topic(flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)

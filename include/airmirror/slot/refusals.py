@@ -114,9 +114,7 @@ class Refusals:
     rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
     lost: dict[int, str] = field(default_factory=dict)  # source offsets that are declared lost, with the reason
     unfit: set[int] = field(default_factory=set)  # those that the dead letter topic does not take either
-    proven: int = (
-        -1
-    )  # what comes before this offset was taken: it is committed first, or each refusal would undo it again
+    proven: int = -1  # what comes before this offset was taken: it is committed first, or a refusal would undo it again
 
     def allow(self, bad: PartitionError, flow: Flow) -> bool:
         """Take note of what was refused; whether the next attempt can get along with it."""

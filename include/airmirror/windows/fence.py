@@ -96,8 +96,7 @@ class GrantedLease:
 
     def check_open(self) -> None:
         """Raise FlowFrozen where all topics of the flow are frozen."""
-        if shut := self.owners.shut:
-            raise flow_frozen(self.journal.flow, shut)
+        check_not_shut(self.journal.flow, self.owners)
 
     def check(self) -> None:
         """Check that it still holds, by the mapping topic now. Raises SlotFenced if it is another's, or released."""
@@ -192,6 +191,12 @@ def _leased(
             release()
         raise
     release()
+
+
+def check_not_shut(flow: Flow, owners: Owners) -> None:
+    """Raise FlowFrozen where all topics of the flow are frozen."""
+    if shut := owners.shut:
+        raise flow_frozen(flow, shut)
 
 
 def flow_frozen(flow: Flow, shut: Ownership) -> FlowFrozen:

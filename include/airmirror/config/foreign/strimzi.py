@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from airmirror.config.errors import Problem
 from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, FoundSettings
@@ -68,7 +67,7 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
         for name, kind in _CONNECTORS.items():
             if name in mirror.fields:
                 node = mirror.at(name)
-                made = _connector(node, f"{names}.{kind}", kind, found, both, _patterns(mirror))
+                made = _connector(node, f"{names}.{kind}", kind, found, clusters=both, patterns=_patterns(mirror))
                 yield replace(made, workers_offsets=_workers_offsets(to))
 
 
@@ -82,7 +81,7 @@ def connector_of(resource: Node, found: FoundSettings) -> Connector:
     """The connector of a KafkaConnector."""
     spec = resource.at("spec")
     kind = spec.at("class").text.removeprefix(PACKAGE)
-    return _connector(spec, resource.at("metadata", "name").text, kind, found)
+    return _connector(spec, resource.at("metadata", "name").text, kind, found, clusters={}, patterns={})
 
 
 def _connector(
@@ -90,8 +89,8 @@ def _connector(
     name: str,
     kind: str,
     found: FoundSettings,
-    clusters: Mapping[str, Node] = MappingProxyType({}),
-    patterns: Mapping[str, Node] = MappingProxyType({}),
+    clusters: Mapping[str, Node],
+    patterns: Mapping[str, Node],
 ) -> Connector:
     _tell(found, node, name, {"config", "tasksMax", "class"}, _OF_RUNNING)
     config = {**clusters, **node.at("config").fields, **patterns}
