@@ -101,9 +101,11 @@ def test_the_same_gate_judges_meanwhile_and_last(
     with caplog.at_level("INFO"):
         result = work.replicate(place, name, f"{run}#1-abcd", "sc://nowhere", Selection())
     assert result.copied == 200 and result.followed is not None and str(result.followed) in caplog.text
-    passed = list[work.Received]()
+    passed, shown = list[work.Received](), list[str]()
+    telling = {"passed": passed.extend, "show": shown.append}
     with pytest.raises(NotVerified) as failed:
-        work.verify(place, name, "manual__1#verify#1-1", run, Selection(), followed=run, passed=passed.extend)
+        work.verify(place, name, "manual__1#verify#1-1", run, Selection(), followed=run, **telling)
+    assert shown, "a page, of a task that fails too"
     assert [(each.records, list(each.offsets)) for each in passed] == [(100, [0])], "what passed is told all the same"
     told = json.loads(json.dumps([each.as_told for each in passed]))
     assert work.still_to_tell(place, name, told) == tuple(passed)

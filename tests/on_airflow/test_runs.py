@@ -87,6 +87,7 @@ def test_scheduled_runs_replicate_verify_and_advance_and_tell_no_secret(flow: Ai
     assert_no_secret_is_kept(flow)
 
 
+@pytest.mark.long  # its parts: test_following_tasks, flows/test_incidents, test_tasks, web/test_collector
 @pytest.mark.flow("gate")
 def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) -> None:
     suite = flow.under_test.expectations / "gate.yaml"

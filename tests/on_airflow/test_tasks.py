@@ -493,6 +493,7 @@ def test_what_a_window_left_out_because_it_is_held_has_not_failed(caplog: pytest
     with caplog.at_level(logging.INFO):
         tell_result(WindowResult("a->b", "w", rows, partitions=2, seconds=1.0, phases={}, is_cut=False))
     assert "held" in caplog.text.splitlines()[-2] and "failed" not in caplog.text
+    assert "Left out: t-0: held from offset 5 on by gate" in caplog.text
 
 
 def test_how_far_a_window_has_come_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from airmirror.errors import AirmirrorError
 from pairs.conditions import CONDITIONS
 from pairs.estate import STATES
 from support import ROOT
@@ -93,6 +94,12 @@ def cells(text: str, columns: list[str]) -> dict[tuple[str, str], str]:
 
 PAIRS = cells(MEETINGS, list(MEETS))
 ALONE = cells(THINGS, list(PROCEDURES))
+
+
+def refusal(error: AirmirrorError) -> str:
+    """The name of an error by which an order is refused, as the tables have it: a kind of NotDrained is NotDrained."""
+    names = [each.__name__ for each in type(error).__mro__]
+    return next((name for name in names if name in REFUSALS.values()), names[0])
 
 
 def page() -> str:

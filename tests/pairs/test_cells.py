@@ -17,7 +17,7 @@ from pairs.conditions import CONDITIONS, PREPARED, WRITTEN_BEFORE
 from pairs.estate import NAMED, ORDERS, STATES, Estate, build
 from pairs.facts import STANDING
 from pairs.proofs import PROOFS
-from pairs.table import ALONE, MEETS, PAIRS, PROCEDURES
+from pairs.table import ALONE, MEETS, PAIRS, PROCEDURES, refusal
 from support.sides import Sides
 from support.waiting import short_waits
 
@@ -63,12 +63,12 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outcome(order: str, estate: Estate) -> str:
-    """The name of the error by which an order is refused, ``-`` where there was nothing to do, else ``+``."""
+    """The error by which an order is refused, ``-`` where there was nothing to do, else ``+``."""
     try:
         return "-" if ORDERS[order](estate) else "+"
     except AirmirrorError as error:
         print(error)
-        return type(error).__name__
+        return refusal(error)
 
 
 @pytest.mark.parametrize("order", MEETS)
