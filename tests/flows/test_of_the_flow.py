@@ -129,7 +129,8 @@ def test_a_topic_that_is_excluded_since_is_not_drained(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """``orders``, and ``old``, excluded since, were failed over; ``moved`` was frozen by its name; ``back`` came back by it."""
+    """``orders``, and ``old``, excluded since, were failed over; ``moved`` was frozen by its name; ``back`` came back by it; of
+    ``empty`` there was nothing to copy."""
     owners = Owners()
     for change, which, scope in (
         (Change.FREEZE, ["moved", "back"], OrderScope.TOPIC),
@@ -141,6 +142,7 @@ def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ledger = SimpleNamespace(
         state=lambda: SimpleNamespace(known=sorted(last)),
         last_mappings=lambda: last,
+        last_seen=lambda: ([SimpleNamespace(topic=each, remote_topic=f"east.{each}") for each in ("empty", "old")], []),
         unverified=lambda: list(last.values()),
         owners=lambda: owners,
     )
@@ -157,13 +159,13 @@ def test_what_is_excluded_since_returns_only_by_its_name(failed_over: SimpleName
     assert both.names(["old"]) == {"east.old": "old"}
 
 
-def test_what_is_excluded_since_keeps_no_failover_from_its_undo(
+def test_what_is_empty_and_not_what_is_excluded_since_keeps_a_failover_from_its_undo(
     failed_over: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(undo, "to_put_back", lambda journal, ours: [])
     monkeypatch.setattr(undo, "written_since", lambda journal, remote: sorted(remote))
     found = undo._look(cast(Any, failed_over), cast(Any, SimpleNamespace(index=failed_over.ledger)), True)
-    assert found.reasons == ("east.back", "east.orders")
+    assert found.reasons == ("east.back", "east.empty", "east.orders")
 
 
 def test_what_is_excluded_since_differs_for_those_that_name_it(
