@@ -200,10 +200,13 @@ def test_the_plan_of_a_failback_is_of_what_returns(
 
     topics, findings = made()
     assert topics == ["moved", "orders"] and failback_plan.FROZEN in findings
+    rescue = "all records of the source are replicated or rescued"
+    assert "--step rescue" in findings[rescue] and "--topic" not in findings[rescue], "it leaves out what is apart"
     topics, findings = made("old")  # freezing the flow for one topic would stop all others
     assert topics == ["moved", "old", "orders"] and failback_plan.FROZEN not in findings
-    rescue = findings["all records of the source are replicated or rescued"]
-    assert "--step rescue" in rescue and "--topic old" in rescue
+    assert "--step rescue" in findings[rescue] and "--topic old" in findings[rescue]
+    monkeypatch.setattr(failback_plan, "divergences", lambda mirror, names: [_diverged("moved")])
+    assert "--topic moved" in made()[1][rescue], "what is apart is rescued by its name"
 
 
 def _diverged(topic: str) -> Divergence:
