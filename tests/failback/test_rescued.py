@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from airmirror.flows import freezing
+from airmirror.flows.freezing import StillReturning
 from airmirror.runbooks.failback import rescue
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import NothingReturns
@@ -29,13 +33,17 @@ def test_a_rescue_that_leaves_records_ends_with_1(monkeypatch: pytest.MonkeyPatc
         for topic, count in (("orders", 2), ("bills", 0))
     )
     after: Any = SimpleNamespace(
-        flow="east->west", made_ms=0, partitions=[orders, bills], headline="2 records are left"
+        flow="east->west", made_ms=0, apart=(), partitions=[orders, bills], headline="2 records are left"
     )
     monkeypatch.setattr(rescue, "rescue", lambda opened, order, tell: ([], after))
     world: Any = SimpleNamespace(flow=FLOW, forward=None, others=[])
     order = FailbackOrder(reason="why", by="ada")
     assert run(FAILBACK, world, order, ["rescue"]).left == ("rescue",)
     assert run(FAILBACK, world, replace(order, topics=("bills",)), ["rescue"]).left == ()
+    after.apart = ["orders"]  # another order has named it
+    assert run(FAILBACK, world, order, ["rescue"]).left == ()
+    assert run(FAILBACK, world, replace(order, topics=("orders",)), ["rescue"]).left == ("rescue",)
+    after.apart = []
     with pytest.raises(NothingReturns, match="nothing of oders"):
         run(FAILBACK, world, replace(order, topics=("oders",)), ["rescue"])
     orders.never.records = 0
@@ -69,3 +77,31 @@ def test_what_windows_copy_is_not_rescued(
     if frozen:
         with pytest.raises(Begun):
             rescue.rescue(opened, replace(order, topics=frozen))
+
+
+@pytest.mark.parametrize("meanwhile", ["unfrozen", "returning"])
+def test_what_came_before_its_lease_counts(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unfrozen meanwhile, the next window would copy what it has rescued once more."""
+    owners = SimpleNamespace(whole=Owner.TARGET, returning_by=lambda topics: {})
+    for module in (rescue, freezing):
+        monkeypatch.setattr(module, "owners_now", lambda opened: owners)
+
+    @contextmanager
+    def overtaking(*_: object) -> Iterator[None]:
+        if meanwhile == "unfrozen":
+            owners.whole = None
+        else:
+            owners.returning_by = lambda topics: {"east.orders": "orders"}
+        yield
+
+    monkeypatch.setattr(rescue, "overtaking", overtaking)
+    monkeypatch.setattr(rescue, "Routes", lambda *_: nullcontext())
+
+    def begins(*_: object) -> None:
+        raise Begun
+
+    monkeypatch.setattr(rescue, "failback_plan", begins)
+    ledger = SimpleNamespace(state=lambda: SimpleNamespace(known=[("orders", 0)]))
+    opened: Any = SimpleNamespace(flow=SimpleNamespace(name="east->west", source=None), ledger=ledger)
+    with pytest.raises(FlowNotFrozen if meanwhile == "unfrozen" else StillReturning):
+        rescue.rescue(opened, FailbackOrder(reason="why", by="ada"))

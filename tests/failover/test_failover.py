@@ -50,7 +50,7 @@ from support.flows import in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, held, member, read_with_group
 from support.killing import killed_at
-from support.topics import Record, delete_topic, open_transaction, produce, read_all
+from support.topics import Record, create_topic, delete_topic, open_transaction, produce, read_all
 
 
 def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -314,14 +314,17 @@ def test_a_failover_is_undone_where_a_remote_topic_is_gone(east: Broker, west: B
 
 
 def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow = with_groups(mirror(east, west, tmp_path), "none")
+    topic, dlq = (create_topic(east, f"{name}-{uuid4().hex[:8]}", 1) for name in ("orders", "dlq"))
+    flow = with_groups(mirror(east, west, tmp_path, topic=topic, settings={"topics": f"{topic}, {dlq}"}), "none")
     produce(east, flow.topic, numbered(30), partition=0)
     windowed(flow)
     gone = without_source(flow.opened)
     fail_over(gone, DISASTER)
-    produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
-    with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
-        undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
+    empty = flow.remote_topic.replace(topic, dlq)  # nothing was copied of it
+    for remote, count in ((empty, 2), (flow.remote_topic, 3)):
+        produce(west, remote, [Record(b"new")] * count, partition=0)
+        with pytest.raises(CannotUndo, match=f"{remote}-0: {count} records were written there"):
+            undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert WHOLE in owners_now(gone).frozen
     unfreeze(flow.opened, (), reason="by force", by="ada")
     produce(east, flow.topic, numbered(10, 30), partition=0)

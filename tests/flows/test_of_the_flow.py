@@ -129,7 +129,8 @@ def test_a_topic_that_is_excluded_since_is_not_drained(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """``orders``, and ``old``, excluded since, were failed over; ``moved`` was frozen by its name; ``back`` came back by it."""
+    """``orders``, and ``old``, excluded since, were failed over; ``moved`` was frozen by its name; ``back`` came back by it; of
+    ``empty`` there was nothing to copy."""
     owners = Owners()
     for change, which, scope in (
         (Change.FREEZE, ["moved", "back"], OrderScope.TOPIC),
@@ -141,6 +142,7 @@ def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ledger = SimpleNamespace(
         state=lambda: SimpleNamespace(known=sorted(last)),
         last_mappings=lambda: last,
+        last_seen=lambda: ([SimpleNamespace(topic=each, remote_topic=f"east.{each}") for each in ("empty", "old")], []),
         unverified=lambda: list(last.values()),
         owners=lambda: owners,
     )
@@ -157,13 +159,13 @@ def test_what_is_excluded_since_returns_only_by_its_name(failed_over: SimpleName
     assert both.names(["old"]) == {"east.old": "old"}
 
 
-def test_what_is_excluded_since_keeps_no_failover_from_its_undo(
+def test_what_is_empty_and_not_what_is_excluded_since_keeps_a_failover_from_its_undo(
     failed_over: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(undo, "to_put_back", lambda journal, ours: [])
     monkeypatch.setattr(undo, "written_since", lambda journal, remote: sorted(remote))
     found = undo._look(cast(Any, failed_over), cast(Any, SimpleNamespace(index=failed_over.ledger)), True)
-    assert found.reasons == ("east.back", "east.orders")
+    assert found.reasons == ("east.back", "east.empty", "east.orders")
 
 
 def test_what_is_excluded_since_differs_for_those_that_name_it(
@@ -198,10 +200,13 @@ def test_the_plan_of_a_failback_is_of_what_returns(
 
     topics, findings = made()
     assert topics == ["moved", "orders"] and failback_plan.FROZEN in findings
+    rescue = "all records of the source are replicated or rescued"
+    assert "--step rescue" in findings[rescue] and "--topic" not in findings[rescue], "it leaves out what is apart"
     topics, findings = made("old")  # freezing the flow for one topic would stop all others
     assert topics == ["moved", "old", "orders"] and failback_plan.FROZEN not in findings
-    rescue = findings["all records of the source are replicated or rescued"]
-    assert "--step rescue" in rescue and "--topic old" in rescue
+    assert "--step rescue" in findings[rescue] and "--topic old" in findings[rescue]
+    monkeypatch.setattr(failback_plan, "divergences", lambda mirror, names: [_diverged("moved")])
+    assert "--topic moved" in made()[1][rescue], "what is apart is rescued by its name"
 
 
 def _diverged(topic: str) -> Divergence:

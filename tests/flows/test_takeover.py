@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from airmirror.cli.failures import BAD_INPUT, status_of
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.admin.client import describe
 from airmirror.clusters.protocol.workers import Worker
 from airmirror.errors import AirmirrorError
 from airmirror.flows.verification import compare_all
 from airmirror.naming import mapping_topic, progress_topic
-from airmirror.runbooks.takeover.copies import Continued, take_over_copies
+from airmirror.runbooks import run as running
+from airmirror.runbooks.takeover.copies import Continued, TakenOverAsAWhole, take_over_copies
+from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.plan import takeover_plan
+from airmirror.runbooks.takeover.runbook import TAKEOVER
 from airmirror.topics.sync import apply, look
 from airmirror.windows import mirrormaker
 from airmirror.windows.errors import ProgressDiffers
@@ -22,9 +27,18 @@ from airmirror.windows.handover import CopiesDiffer, CopiesLost, CopiesSkipped
 from airmirror.windows.mirrormaker import MirrorMakerBeside, dedicated_group
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
-from support.flows import Mirror, mirror
+from support.flows import Mirror, a_flow, mirror
 from support.mirrormaker import numbered
 from support.topics import Record, create_topic, produce, read_all
+
+
+@pytest.mark.parametrize("begins", [running.run, running.look])
+def test_single_topics_are_not_taken_over(begins: Callable[..., object]) -> None:
+    """The order named one: all the others would be taken over too."""
+    order = TakeoverOrder(reason="why", by="ada", topics=("orders",))
+    with pytest.raises(TakenOverAsAWhole, match=r"--step history .*--topic orders") as refused:
+        begins(TAKEOVER, SimpleNamespace(flow=a_flow("east")), order)
+    assert status_of(refused.value) == BAD_INPUT
 
 
 def copied_by_mirrormaker(flow: Mirror, ranges: Sequence[tuple[int, int]], progress: int | None) -> None:

@@ -6,10 +6,12 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from airmirror.clusters.protocol import granted
 from airmirror.clusters.protocol.described import AclBinding, Quota, acl_bindings, client_quotas
 from airmirror.clusters.protocol.granted import create_acl_bindings, set_quotas
 from airmirror.clusters.protocol.routes import Routes
@@ -31,11 +33,11 @@ def grants(cluster: Cluster, principal: str) -> set[tuple[str, str, str, str]]:
     return {(each.resource, each.pattern, each.name, each.operation) for each in found if each.principal == principal}
 
 
-def await_there(cluster: Cluster, who: str, granted: set[tuple[str, str, str, str]], quota: Quota) -> None:
+def await_there(cluster: Cluster, who: str, given: set[tuple[str, str, str, str]], quota: Quota) -> None:
     """A broker tells what was changed when its own copy of the metadata has it."""
     for attempt in patiently():
         with attempt, Routes(cluster, "test") as routes:
-            assert grants(cluster, who) >= granted and quota in client_quotas(routes)
+            assert grants(cluster, who) >= given and quota in client_quotas(routes)
 
 
 WHO = "User:mallory"
@@ -70,6 +72,26 @@ def test_what_is_denied_here_is_denied_there_but_for_the_block() -> None:
     acls, _ = copied(ALL, block, delete, replace(read, name="*"), remote="x", blocked=True)
     assert [each.split(" on ")[0] for each in acls] == ["DENY DELETE", "DENY READ", "ALLOW ALL"]
     assert len(copied(ALL, block)[0]) == 2, "one that is no block"
+
+
+def test_what_only_a_newer_kafka_knows_is_named_and_left() -> None:
+    """TWO_PHASE_COMMIT (KIP-939): a broker that does not know it closes the connection that asks for it."""
+    newer = AclBinding("TRANSACTIONAL_ID", "shop-1", "LITERAL", WHO, "*", "15", "ALLOW")
+    assert copied(newer, ALL) == ([str(ALL)], [str(newer)])
+
+
+def test_quotas_of_a_default_client_id_are_set_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def answer(_: object, request: Any, versions: object) -> Any:
+        asked.extend(([part.entity_name for part in each.entity], len(each.ops)) for each in request.entries)
+        return SimpleNamespace(entries=[SimpleNamespace(error_code=0) for _ in request.entries])
+
+    monkeypatch.setattr(granted, "ask", answer)
+    of = [(("client-id", client), ("user", "ann")) for client in (None, "app", None)]
+    quotas = [Quota(entity, key, 1e6) for entity, key in zip(of, ("a", "a", "b"), strict=True)]
+    assert set_quotas(cast(Routes, None), quotas) == {}
+    assert sorted(asked, key=str) == [(["app", "ann"], 1), ([None, "ann"], 2)]
 
 
 def test_what_allows_waits_for_what_denies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,6 +262,12 @@ def test_what_is_not_known_is_never_ready(what: str, side: str) -> None:
     assert len(found) == UNKNOWN[what] + 1
 
 
+def test_configs_that_the_target_hides_are_not_compared() -> None:
+    given = configured({"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}, {})
+    given["target"] = replace(given["target"], unknown={"configs of topics": "denied"})
+    assert {rule.level for rule in not_ready(facts(**given))} == {"warn"}
+
+
 def test_acls_of_a_target_that_hides_its_own_are_not_known() -> None:
     base = facts()
     given = facts(

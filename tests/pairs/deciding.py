@@ -69,7 +69,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
     @contextmanager
     def overtaking(opened: Any, *_: object) -> Iterator[Any]:
         leases.append(opened.flow.name)
-        its = SimpleNamespace(index=opened.ledger, catch_up=nothing)
+        its = SimpleNamespace(index=opened.ledger, flow=opened.flow, catch_up=nothing)
         yield SimpleNamespace(journal=its, owners=opened.ledger.owners(), check=nothing)
 
     @contextmanager

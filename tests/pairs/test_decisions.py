@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airmirror.runbooks import written
+from pairs import deciding
 from pairs.deciding import decided
 from pairs.facts import STANDING, as_things_are
 from pairs.table import ALONE, MEETS, PAIRS, PROCEDURES
@@ -23,3 +25,13 @@ def test_what_an_order_meets_as_things_are(condition: str) -> None:
     assert {order: decided(order, as_things_are(condition, order)) for order in orders} == {
         order: ALONE[condition, order].replace(">", "+") for order in orders
     }
+
+
+@pytest.mark.parametrize("order", ["undo of a failover", "undo of a migration"])
+def test_other_writers_of_an_aggregate_keep_nobody_from_an_undo(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They write between the flow's records; and nothing of an aggregate can be failed back instead."""
+    facts = as_things_are("aggregate", order)
+    deciding.no_clusters(monkeypatch, facts, [])
+    for undoing in (deciding.failover_undo, deciding.migration_undo):
+        monkeypatch.setattr(undoing, "written_since", written.written_since)
+    assert not deciding.DECISIONS[order](facts), "something was undone"

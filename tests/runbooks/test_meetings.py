@@ -36,6 +36,7 @@ from airmirror.runbooks.takeover.handback import positions, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.slot.contract import transactional_id
 from airmirror.slot.errors import SlotFenced
+from airmirror.windows.errors import FlowFrozen
 from airmirror.wire.moves import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, fail_over, windowed, with_groups
@@ -500,7 +501,8 @@ def test_what_returns_is_not_handed_back(sides: Sides, tmp_path: Path) -> None:
     write(east, both.topic, 0, 10, 1)
     both.window(both.forward)
     fail_over(both.forward, PLANNED)
-    assert positions(both.forward)
+    with pytest.raises(FlowFrozen):
+        positions(both.forward)
     failback_steps.return_step(both.pair, ORDER)
     with pytest.raises(StillReturning, match=both.topic):
         positions(both.forward)

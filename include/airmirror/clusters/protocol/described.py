@@ -64,7 +64,7 @@ class AclBinding:
         return f"{self.permission} {self.operation} on {pattern}{self.resource} {self.name} to {self.principal} from {self.host}"
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Quota:
     """A client quota: of whom (kind and name; None: the default), its key and value."""
 

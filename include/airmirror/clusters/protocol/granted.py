@@ -55,7 +55,7 @@ def create_acl_bindings(routes: Routes, acls: Sequence[AclBinding]) -> dict[AclB
 def set_quotas(routes: Routes, quotas: Sequence[Quota]) -> dict[str, str]:
     """Set client quotas; whose were refused, with the reason. Raises BrokerUnreachable, UnsupportedBroker."""
     entry = AlterClientQuotasRequest.EntryData
-    by_entity = [(entity, list(its)) for entity, its in groupby(sorted(quotas), key=lambda each: each.entity)]
+    by_entity = [(entity, list(its)) for entity, its in groupby(sorted(quotas, key=repr), key=lambda each: each.entity)]
     if not by_entity:
         return {}
     asked = [

@@ -37,12 +37,14 @@ class SourceStillGone(AirmirrorError, transient=True):
 class FailbackPlan:
     """Both sides of a flow at ``made_ms`` (epoch milliseconds), a partition at a time.
 
-    ``freeze``: who froze the flow, None: it is not frozen. ``drift``: what the target's topics, configs and ACLs have otherwise.
+    ``freeze``: who froze the flow, None: it is not frozen. ``apart``: topics that orders for the whole
+    flow leave as they are. ``drift``: what the target's topics, configs and ACLs have otherwise.
     """
 
     flow: str
     made_ms: int
     freeze: Ownership | None
+    apart: tuple[str, ...]
     partitions: tuple[Divergence, ...]
     drift: tuple[Drift, ...]
     findings: tuple[Finding, ...]
@@ -94,12 +96,11 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
         mirror.refresh()
         rows = divergences(mirror, names)
         kinds = kinds_of(mirror.target, opened.flow.settings)
+    apart = tuple(sorted(filter(owners.is_apart, names)))
     freeze, drift = owners.whole, tuple(drifts(planned))
     refused = [str(each) for each in planned.refused]
     found = [
-        *_findings(
-            opened.flow.name, freeze, rows, topics or ([] if freeze else sorted(filter(owners.is_apart, names)))
-        ),
+        *_findings(opened.flow.name, freeze, rows, topics or (() if freeze else apart), apart),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
         reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow)),
@@ -108,6 +109,7 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
         flow=opened.flow.name,
         made_ms=int(time.time() * 1000),
         freeze=freeze,
+        apart=apart,
         partitions=tuple(rows),
         drift=drift,
         findings=tuple(each for each in found if not topics or each.what != FROZEN),  # it is about the flow
@@ -115,9 +117,15 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
 
 
 def _findings(
-    flow: str, freeze: Ownership | None, rows: Sequence[Divergence], topics: Collection[str]
+    flow: str,
+    freeze: Ownership | None,
+    rows: Sequence[Divergence],
+    topics: Collection[str],
+    apart: Collection[str],
 ) -> list[Finding]:
-    rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow, topics=topics)
+    left = {each.topic for each in rows if each.never.records}
+    wanted = topics or (sorted(left) if left.issubset(apart) else ())  # an order for the flow leaves what is apart
+    rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow, topics=wanted)
     never = [f"{each.key} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.key} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]

@@ -105,14 +105,14 @@ class PartitionToRescue:
 
 
 def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescue]:
-    """Return what a rescue would copy. Raises NothingReturns."""
+    """Return what a rescue would copy; without topics nothing that another order has named. Raises NothingReturns."""
     if strangers := set(order.topics) - {row.topic for row in plan.partitions}:
         raise NothingReturns(plan.flow, tuple(sorted(strangers)))
     date = utc(plan.made_ms, "%Y-%m-%d")
     return [
         PartitionToRescue(row, f"{row.remote_topic}.rescued.{date}")
         for row in plan.partitions
-        if row.never.records and (not order.topics or row.topic in order.topics)
+        if row.never.records and (row.topic in order.topics if order.topics else row.topic not in plan.apart)
     ]
 
 
@@ -123,17 +123,13 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
     FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
-    owners = owners_now(opened)
-    open_ = tuple(topic for topic in order.topics if not owners.why_frozen(topic))  # the rest of the flow may be frozen
-    if open_ if order.topics else not owners.whole:
-        check_known(opened, open_)
-        raise FlowNotFrozen(opened.flow.name, open_)
-    check_none_returns(opened, order.topics)
+    _check_frozen(opened, order.topics)
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
         overtaking(opened, new_window("rescue"), tell) as granted,
     ):
+        _check_frozen(opened, order.topics)  # it may have been unfrozen since, or return
         tell("reading both clusters")
         plan = failback_plan(opened, order.topics)
         chosen = to_rescue(plan, order)
@@ -147,6 +143,16 @@ def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[l
             tell(f"rescuing {each.row.never.records:,} records of {each.row.key}")
             _rescue(each, order, source, granted, number)
     return chosen, failback_plan(opened, order.topics)
+
+
+def _check_frozen(opened: Opened, topics: Sequence[str]) -> None:
+    """Raise what refuses a rescue of ``topics``, none: of the flow: FlowNotFrozen, NothingReturns, StillReturning."""
+    owners = owners_now(opened)
+    open_ = tuple(topic for topic in topics if not owners.why_frozen(topic))  # the rest of the flow may be frozen
+    if open_ if topics else not owners.whole:
+        check_known(opened, open_)
+        raise FlowNotFrozen(opened.flow.name, open_)
+    check_none_returns(opened, topics)
 
 
 def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> int:

@@ -105,10 +105,9 @@ def _is_ours(move: GroupMove) -> bool:
 def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
     groups = to_put_back(journal, _is_ours)
     reasons = [each.why_not for each in groups if each.why_not]
-    if (
-        groups or is_frozen
-    ) and not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
-        last = journal.index.last_mappings().values()
-        ours = taken(opened.flow, journal.index.owners(), {each.topic for each in last})
-        reasons += written_since(journal, {each.remote_topic for each in last if each.topic in ours})
+    if groups or is_frozen:
+        rows = {(each.topic, each.remote_topic) for each in journal.index.last_mappings().values()}
+        rows |= {(each.topic, each.remote_topic) for each in journal.index.last_seen()[0]}  # of what is empty too
+        ours = taken(opened.flow, journal.index.owners(), dict(rows))
+        reasons += written_since(journal, {remote for topic, remote in rows if topic in ours})
     return UndoneFailover(opened.flow.name, tuple(groups), is_frozen, tuple(reasons))

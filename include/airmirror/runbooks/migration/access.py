@@ -27,7 +27,7 @@ USER = "User:"
 @dataclass(frozen=True)
 class MissingRights:
     """ACLs and quotas that the target lacks, quotas that differ there, and why something is not known. ``left``: ACLs of ids of
-    others too, which are not copied."""
+    others too, or of operations of a newer Kafka, which are not copied."""
 
     acls: tuple[AclBinding, ...] = ()
     left: tuple[AclBinding, ...] = ()
@@ -41,7 +41,7 @@ class MissingRights:
         return [
             *(f"lacks there: {each}" for each in (*self.acls, *self.quotas)),
             *(f"differs there, and stays: {each}" for each in self.different),
-            *(f"is of others' ids too, so that you give it there: {each}" for each in self.left),
+            *(f"is of others' ids too, or of a newer Kafka, so that you give it there: {each}" for each in self.left),
             *([f"not known: {self.unknown}"] if self.unknown else []),
         ]
 
@@ -102,8 +102,9 @@ def meant(
     who: Collection[str],
     blocks: Collection[tuple[str, str]],
 ) -> tuple[list[AclBinding], list[AclBinding]]:
-    """The ACLs of a move group that the target lacks, and those that are left, for they are of others' ids too. What is of a
-    prefix, or of all, is of these topics and groups alone: on the target there are others. A block (topic and principal) stays.
+    """The ACLs of a move group that the target lacks, and those that are left, for they are of others' ids too, or of an
+    operation that has only a number here. What is of a prefix, or of all, is of these topics and groups alone: on the target
+    there are others. A block (topic and principal) stays.
     """
     its = [acl for each in here if _is_meant(each, move, who) for acl in _narrowed(each, move)]
     its = [
@@ -111,7 +112,7 @@ def meant(
         for each in its
         if (each.permission, each.operation) != ("DENY", "WRITE") or (each.name, each.principal) not in blocks
     ]
-    left = [each for each in its if each.resource == "TRANSACTIONAL_ID" and _is_of_others(each)]
+    left = [each for each in its if each.operation.isdecimal() or _is_of_others(each)]
     return missing_bindings([each for each in its if each not in left], there, move.names), sorted(left)
 
 
@@ -141,7 +142,7 @@ def _narrowed(acl: AclBinding, move: Move) -> list[AclBinding]:
 
 def _is_of_others(acl: AclBinding) -> bool:
     """Return whether an ACL of transactional ids is of those of everybody there, Airmirror's own among them."""
-    return covers(acl, OWN_IDS) or acl.name.startswith(OWN_IDS)
+    return acl.resource == "TRANSACTIONAL_ID" and (covers(acl, OWN_IDS) or acl.name.startswith(OWN_IDS))
 
 
 def _is_meant(acl: AclBinding, move: Move, who: Collection[str]) -> bool:

@@ -36,7 +36,7 @@ def _compacted(facts: MigrationFacts) -> Finding:
             continue
         found.append(here.name)
         for key in ("min.compaction.lag.ms", "delete.retention.ms"):
-            if there and _number(there, key) < _number(here, key):
+            if there and key in there.configs and _number(there, key) < _number(here, key):
                 soon.append(f"{here.name} ({key} {here.configs[key]}, there {there.configs[key]})")
     what = "compacted topics keep what their readers need"
     if soon:

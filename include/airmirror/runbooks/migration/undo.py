@@ -122,7 +122,8 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     frozen = sorted(topic for topic in move.names if owners.is_apart(topic))
     with session(opened) as mirror:
         back = going_back(mirror, move, order)
-        written = _written_there(mirror, move, is_frozen=bool(frozen)) if _may_hold(opened, back, frozen) else []
+        # Groups were cut over there, or the topics frozen: others may have written there.
+        written = _written_there(mirror, move, is_frozen=bool(frozen)) if frozen or back.groups else []
         returning = tuple(written) if frozen and written and is_returning(opened, move) else ()
         if returning:  # groups are moved by the reverse flow
             back, written = replace(back, rows=(), reasons=()), []
@@ -214,11 +215,6 @@ def _written_there(mirror: Mirror, move: Move, *, is_frozen: bool) -> list[str]:
         freeze = command("flow", "freeze", "--reason", "…", "--yes", flow=mirror.flow.name, topics=topics)
         found.append(f"what applications have written there can return when its topics are frozen: {freeze}")
     return found
-
-
-def _may_hold(opened: Opened, back: GroupsToPutBack, frozen: Collection[str]) -> bool:
-    """Return whether others may have written in the topics on the target: groups were cut over there, or the topics frozen."""
-    return bool(frozen or (back.groups and not opened.flow.is_aggregate))
 
 
 def _members(mirror: Mirror, groups: set[str]) -> list[str]:

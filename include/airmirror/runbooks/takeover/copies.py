@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, counted
+from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger, prepare
 from airmirror.partitions import CopyFacts
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -44,8 +44,28 @@ class Continued(CopyFacts):
     error: AirmirrorError | None
 
 
+class TakenOverAsAWhole(AirmirrorError, bad_input=True):
+    """Topics that are named in an order to take over: only its step history is for single topics."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        words = ("takeover", "run", "--step", "history", "--reason", "…", "--yes")
+        only = command(*words, flow=self.flow, topics=self.topics)
+        return f"flow {self.flow!r} is taken over as a whole: leave out --topic, or take this step alone: {only}"
+
+
+def check_whole(opened: Opened, order: TakeoverOrder) -> None:
+    """Raise TakenOverAsAWhole where an order for a take-over names topics."""
+    if order.topics:
+        raise TakenOverAsAWhole(opened.flow.name, order.topics)
+
+
 def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT) -> list[Continued]:
-    """Wait until MirrorMaker 2 is stopped, then take over. Raises MirrorMakerRuns, and what ``take_over_copies`` does."""
+    """Wait until MirrorMaker 2 is stopped, then take over. Raises TakenOverAsAWhole, MirrorMakerRuns, and what
+    ``take_over_copies`` does."""
+    check_whole(opened, order)
     await_stopped(opened, order.wait, tell=progress.phase)
     rows = take_over_copies(opened, order.by, new_window("takeover"), progress.phase)
     for row in rows:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.errors import command, counted
-from airmirror.flows.freezing import StillReturning
+from airmirror.flows.freezing import StillReturning, check_open, taken
 from airmirror.flows.post_window import POST_WINDOW_TASKS, PostWindowTask, do_tasks
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.naming import progress_topic
@@ -21,6 +21,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.written import written_since
+from airmirror.topics.names import select
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
 from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.mirror import Journal
@@ -59,20 +60,23 @@ class CopiedSince(RunbookError):
 
 
 def positions(opened: Opened) -> list[CopiedPosition]:
-    """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, StillReturning where
-    MirrorMaker 2 would copy what returns to where it came from, or a cluster's error."""
+    """The progress of every partition of the flow of which anything was copied, in order. Raises HandbackRefused, FlowFrozen,
+    StillReturning where MirrorMaker 2 would copy what returns to where it came from, or a cluster's error."""
     catch_up_ledger(opened)
     state, ledger = opened.ledger.state(), opened.ledger
     owners = ledger.owners()
     if returning := tuple(sorted(owners.returning().values())):
         raise StillReturning(opened.flow.name, returning, returning if all(map(owners.is_apart, returning)) else ())
+    check_open(opened)
     reasons = {hold.key: f"held: {hold.reason}" for hold in ledger.holds().values()}
     for record in ledger.unverified():
         reasons.setdefault(record.key, f"offsets {record.source_start} to {record.source_end - 1} are not verified")
     if reasons:
         told = tuple(f"{key}: {reason}" for key, reason in sorted(reasons.items()))
         raise HandbackRefused(opened.flow.name, told)
-    return [CopiedPosition(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
+    names = select(opened.flow, {topic for topic, _ in state.known})
+    known = (key for key in state.known if key[0] in names and state.positions[key] > 0)
+    return [CopiedPosition(*key, state.positions[key] - 1) for key in known]
 
 
 def next_positions(opened: Opened) -> list[CopiedPosition]:
@@ -139,9 +143,9 @@ def write_offsets(
 
 
 def check_copied(journal: Journal) -> None:
-    """Raise CopiedSince where others have written since the flow's last window; what is frozen is written by applications."""
-    if journal.flow.is_aggregate:  # where others write between our records, nobody can tell
-        return
-    last, frozen = journal.index.last_mappings().values(), journal.index.owners().why_frozen
-    if others := written_since(journal, {each.remote_topic for each in last if not frozen(each.topic)}):
+    """Raise CopiedSince where others have written since the flow's last window. What is frozen by its name is written by
+    applications, and what is excluded since is not handed back."""
+    last = journal.index.last_mappings().values()
+    ours = taken(journal.flow, journal.index.owners(), {each.topic for each in last})
+    if others := written_since(journal, {each.remote_topic for each in last if each.topic in ours}):
         raise CopiedSince(journal.flow.name, tuple(others))

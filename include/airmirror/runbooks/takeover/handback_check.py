@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
 from airmirror.errors import AirmirrorError, counted
+from airmirror.flows.freezing import check_open, taken
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
@@ -99,13 +100,17 @@ class HandbackCheck:
 
 def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = silent) -> HandbackCheck:
     """Look at MirrorMaker 2's first records of each partition; for ``wait`` seconds where it has copied none yet.
+    Not of what is frozen by its name, which applications write, or excluded since.
 
-    Ends at once where one partition is wrong. Writes only the ledger. Raises a cluster's error.
+    Ends at once where one partition is wrong. Writes only the ledger. Raises FlowFrozen, or a cluster's error.
     """
     flow, begun = opened.flow, time.monotonic()
     catch_up_ledger(opened)
+    check_open(opened)
     state = opened.ledger.state()
-    lasts = {TopicPartition(*key): state.mappings[key] for key in state.known if key in state.mappings}
+    known = [key for key in state.known if key in state.mappings]
+    ours = taken(flow, opened.ledger.owners(), {topic for topic, _ in known})
+    lasts = {TopicPartition(*key): state.mappings[key] for key in known if key[0] in ours}
     with Mirror.open(flow, opened.ledger, "handback") as mirror:
         mirror.refresh()
         gone = set(mirror.source.refresh_existing({last.topic for last in lasts.values()}))

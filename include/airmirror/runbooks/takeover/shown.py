@@ -10,7 +10,7 @@ from airmirror.report.document import Document, Finding, Row, Section
 from airmirror.rows import rows_of
 from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.runbooks.shown import differences
-from airmirror.runbooks.takeover.copies import Continued
+from airmirror.runbooks.takeover.copies import Continued, check_whole
 from airmirror.runbooks.takeover.exact import ComparedCopies, make_exact, told
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
@@ -29,7 +29,8 @@ PARTITION = (
 
 
 def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
+    """The document of a plan as things are now. Raises TakenOverAsAWhole."""
+    check_whole(opened, order)
     progress.phase("comparing both clusters")
     return shown_plan(takeover_plan(opened))
 
