@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 from rich.console import Console
 
 from airmirror.cli.options import telling
+
+
+def test_a_name_does_nothing_to_the_terminal() -> None:
+    shown = StringIO()
+    with telling(Console(file=shown, force_terminal=True, width=120), "first") as tell:
+        tell("waiting until x\x1b]8;;http://evil\x1b\\ have no members on east")
+    assert "x\\x1b]8;;http://evil" in shown.getvalue() and not re.search(r"\x1b[]\\]", shown.getvalue())
 
 
 def test_a_name_is_no_markup() -> None:

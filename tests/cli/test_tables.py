@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from airmirror.cli.tables import line, show, table
+from airmirror.cli.topics import _table
+from airmirror.topics.drift import Drift
 
 HOSTILE = ("[/foo]", "[green]verified[/]", "a\x1b[31mred", "b\x1b]8;;http://evil\x1b\\link", "c\u202etxt")
 
@@ -22,6 +24,13 @@ def test_names_paint_nothing(name: str, terminal: bool) -> None:
     printable = name.encode("unicode_escape").decode() if not name.isprintable() else name
     assert text.count(printable.replace("\\x1b\\\\", "\\x1b\\")) == 3
     assert "\x1b[31mred" not in text and "\x1b]" not in text and "\u202e" not in text
+
+
+def test_what_becomes_of_a_topic_paints_nothing() -> None:
+    written = io.StringIO()
+    drift = Drift("t", "r", "retention.ms", "1", "2", outcome="1\x1b[31mred", reason="", will_change=True)
+    show(Console(file=written, force_terminal=True, width=200), _table("drift", [drift]))
+    assert "1\\x1b[31mred" in written.getvalue() and "1\x1b[31m" not in written.getvalue()
 
 
 def test_a_name_writes_no_row_of_its_own() -> None:

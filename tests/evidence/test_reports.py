@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
+from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
 from airmirror.report import check as checking
+from airmirror.report import files as reports
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.check import check
 from airmirror.report.document import Document, Finding, titled
@@ -145,6 +149,29 @@ def test_a_removed_or_altered_report_is_missed(gone: int, tmp_path: Path) -> Non
     assert is_sound(files[2])
     write_evidence(a_report(9), tmp_path / "fork", key, after=files[0])
     assert any("name the same report" in each for each in check(files[2]).wrong)
+
+
+def test_a_check_reads_each_report_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A year of daily reports of a megabyte: not all of them again for every one."""
+    files = [written(tmp_path, f"day-{number}", None, number) for number in range(8)]
+    digests: list[int] = []
+    monkeypatch.setattr(
+        reports, "hashlib", SimpleNamespace(sha256=lambda data: digests.append(len(data)) or sha256(data))
+    )
+    assert check(files[-1]).chain == tuple(reversed(files)) and len(digests) <= len(files) + 1
+
+
+def test_a_number_that_no_page_can_show_is_told(tmp_path: Path) -> None:
+    key = signer(pem(tmp_path / "key.pem"))
+    file = written(tmp_path, "one", key)
+    rows = [{"time_ms": number, "records": 1, "delay_ms": 10**400} for number in range(2)]
+    shown = {"contents": [{"section": "progress", "title": "", "about": ""}], "sections": {"progress": rows}}
+    data = canonical(parsed(file.read_bytes()) | shown)
+    page = f'<pre id="report">{escape(data.decode(), quote=False)}</pre>'.encode()
+    for each, content in ((file, data), (file.with_suffix(".html"), page)):
+        each.write_bytes(content)
+        signature_of(each).write_bytes(key.sign(content))
+    assert "no page can be made of it: OverflowError" in check(file).wrong[0]
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from airmirror.clusters.protocol import log
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
+from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover import plan
 from airmirror.runbooks.failover.partitions import points
+from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.owners import OrderScope, Owner, Ownership
 from ledger.test_ledger import entries, load, mapping, verified
 
@@ -51,8 +56,13 @@ def test_an_empty_partition_is_complete(ledger: Ledger) -> None:
     assert stands(ledger, position=0, end=0) == 90_000
 
 
+def timed(start: int, end: int, newest_ms: int) -> MappingRecord:
+    """A mapping record with the timestamp of its newest record."""
+    return replace(mapping(start, end), max_timestamp=newest_ms, time_ms=9_000)
+
+
 def test_where_something_is_left_it_is_the_newest_verified_record(ledger: Ledger) -> None:
-    first, second = replace(mapping(0, 10), max_timestamp=5_000), replace(mapping(10, 20), max_timestamp=7_000)
+    first, second = timed(0, 10, 5_000), timed(10, 20, 7_000)
     assert stands(ledger, first, second, verified(9), position=20, end=25) == 5_000
     log = (first, second, verified(9), verified(19))
     assert stands(ledger, *log, position=20, end=25) == 7_000
@@ -61,8 +71,42 @@ def test_where_something_is_left_it_is_the_newest_verified_record(ledger: Ledger
     assert stands(ledger, *log, empty, verified(21), position=22, end=25) == 7_000
 
 
+@pytest.mark.parametrize(("read_ms", "expected"), [(800, 800), (-1, 9_000)])
+def test_a_record_from_the_future_is_as_old_as_its_copy(ledger: Ledger, read_ms: int, expected: int) -> None:
+    """Or nothing would be lost, and nothing would lag, for as long as nothing newer is verified."""
+    record = replace(timed(0, 10, 2**62), read_ms=read_ms)
+    assert stands(ledger, record, verified(9), position=10, end=25) == expected
+    assert [row.newest_ms for row in ledger.partition_metrics()] == [expected]
+
+
+def test_the_oldest_record_of_a_new_topic_is_not_from_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, routes = TopicPartition("orders", 0), cast(Routes, None)
+    monkeypatch.setattr(log, "ask_leaders", lambda *_: {place: (0, 2**62)})
+    assert log.oldest_times(routes, [place])[place] <= time.time() * 1000
+
+
+def test_after_a_reset_nothing_of_the_old_copy_counts(ledger: Ledger) -> None:
+    """The partition ends where it did; of what is copied again nothing is verified, whatever was of the other copy."""
+    copy, passed = timed(0, 10, 5_000), verified(9)
+    assert stands(ledger, copy, passed, position=10, end=10) == 90_000
+    again = (copy, passed, (copy,), (passed,), copy)
+    assert stands(ledger, *again, position=10, end=10) is None
+    assert stands(ledger, *again, position=10, end=12) is None
+    assert stands(ledger, *again, passed, position=10, end=10) == 90_000
+    assert [row.records for row in ledger.partition_metrics()] == [20]
+
+
+def test_what_is_verified_of_the_next_copy_does_not_make_it_the_old_one(ledger: Ledger) -> None:
+    """A window that follows: its gate has let a part pass when it is first measured."""
+    old, passed = timed(0, 10, 5_000), verified(9)
+    stands(ledger, old, passed, position=10, end=10)
+    again = (old, passed, (old,), (passed,), timed(0, 4, 3_000), verified(3))
+    assert stands(ledger, *again, position=4, end=10) is None
+    assert stands(ledger, *again, timed(4, 10, 5_000), verified(9), position=10, end=12) == 5_000
+
+
 def test_what_is_committed_and_not_verified_does_not_count(ledger: Ledger) -> None:
-    first, second = replace(mapping(0, 10), max_timestamp=5_000), replace(mapping(10, 20), max_timestamp=7_000)
+    first, second = timed(0, 10, 5_000), timed(10, 20, 7_000)
     assert stands(ledger, first, second, verified(9), position=20, end=20) == 5_000
     assert stands(ledger, first, second, verified(9), verified(19), position=20, end=20) == 90_000
 

@@ -71,7 +71,9 @@ def test_what_is_only_shown_ends_no_window(caplog: pytest.LogCaptureFixture) -> 
     def overflows(*_: object, **__: object) -> None:
         raise OverflowError("Python int too large to convert to SQLite INTEGER")
 
-    opened: Any = SimpleNamespace(ledger=SimpleNamespace(note_window=overflows))
+    opened: Any = SimpleNamespace(
+        ledger=SimpleNamespace(note_window=overflows, state=lambda: SimpleNamespace(known=()))
+    )
     result: Any = SimpleNamespace(window="w", standings=(), rows=())
     measure_window(opened, result, lambda key: True)
     assert "measure_window failed" in caplog.text and "SQLite" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -129,7 +130,7 @@ def test_a_rebuild_and_what_is_forgotten_of_a_flow_leave_its_pages(ledger: Ledge
 
 
 def test_evidence_is_chained_whatever_the_clocks_and_fetched_as_files(
-    ledger: Ledger, ledger_url: str, clock: list[int], tmp_path: Path
+    ledger: Ledger, ledger_url: str, clock: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, place = Ed25519PrivateKey.generate(), PagePlace(COMPARISONS, "nightly")
     for number, time_ms in enumerate((5000, 3000, 4000)):  # of three machines
@@ -137,8 +138,18 @@ def test_evidence_is_chained_whatever_the_clocks_and_fetched_as_files(
         keep_evidence(ledger.engine, place, f"run-{number}", replace(MADE, about=f"the {number}th"), Signer(key))
     keep_document(ledger.engine, PagePlace("failover-plans", FLOW), "plan", MADE)
     words = ["report", "fetch", str(tmp_path / "fetched"), "--ledger", ledger_url]
+
+    def killed(fd: int) -> None:
+        os.ftruncate(fd, 5)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", killed)
+        assert CliRunner().invoke(app, words).exit_code != 0
+    assert any(file.is_file() for file in (tmp_path / "fetched").rglob("*"))
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "14 files that were not there" in done.output, done.output
+    assert not list((tmp_path / "fetched").rglob("*.part"))
     newest = tmp_path / "fetched" / "compare" / "nightly" / "run-2.json"
     found = check(newest, name_of(key.public_key()))
     assert found.wrong == () and [file.stem for file in found.chain] == ["run-2", "run-1", "run-0"]

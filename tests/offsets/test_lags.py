@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from airmirror.flows.measure import measure_window
 from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import prepare
 from airmirror.ledger import GroupLag, Ledger
@@ -100,8 +101,7 @@ def test_ages_of_records(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100), records_per_batch=10)
     before = time.time() * 1000
-    flow.run()
-    flow.opened.ledger.count_verified()
+    measure_window(flow.opened, flow.run(), lambda key: True)
     (record,) = flow.opened.ledger.mappings(flow.topic, 0)
     assert (record.min_timestamp, record.max_timestamp) == (FIRST, FIRST + 99_000)
     assert before - 1 <= record.read_ms <= record.time_ms

@@ -144,7 +144,6 @@ def fill(ledger: Ledger, now: int) -> None:
     load(own, entries(*records))
     progress = Entry(0, 0, 0, source_offset_key("east", "orders", 1), source_offset_value(49))
     own.load_progress(PROGRESS, TOPIC_ID, [progress], {0: 1}, cluster="east")
-    own.count_verified()
     own.note_standings(
         [
             Standing("orders", 0, "east.orders", 1000, 1400),
@@ -152,6 +151,7 @@ def fill(ledger: Ledger, now: int) -> None:
             Standing("payments", 0, "east.payments", 5, 5),
         ]
     )
+    own.count_verified()
     own.note(
         {(WINDOWS, "replicated"): 10, (WINDOWS, "incomplete"): 1, (SECONDS, "copy"): 40.5, (SECONDS, "gate"): 3.25},
         {
@@ -243,8 +243,8 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int) -> None:
             start=partitions,
         ),
     )
-    own.count_verified()
     own.note_standings([Standing(topic, n, f"east.{topic}", 10, 10 + 7 * (n % 3 == 0)) for topic, n in places])
+    own.count_verified()
     own.note(
         {(WINDOWS, "replicated"): 1},
         {(MEASURED, ""): now / 1000, (COMPLETED, ""): now / 1000, (VERIFIED, ""): now / 1000},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def token(conn_id: str) -> str:
         found.append(conn_id)
-        return {"airmirror_alerts": "token-of-alerts"}.get(conn_id, "")
+        return dict.fromkeys(("airmirror_alerts", "airmirror_metrics"), "token-of-alerts").get(conn_id, "")
 
     monkeypatch.setattr(tokens, "_token", token)
     return found
@@ -96,6 +97,28 @@ def test_guesses_cost_no_look_ups(client: TestClient, asked: list[str]) -> None:
     )
     codes = [client.post("/alerts", json={"alerts": []}, headers=TOKEN) for _ in range(60)]
     assert codes[-1].status_code == 429 and "this worker" in codes[-1].text and codes[-1].headers["retry-after"]
+
+
+def test_metrics_are_of_the_flows_that_the_configuration_has(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that is disabled, or gone from the file, nothing is to be lost; one with an error in it has no windows now."""
+    file, lines = tmp_path / "mirror.properties", "clusters = a, b, c\n"
+    lines += "".join(f"{each}.bootstrap.servers = {each}:1\n" for each in "abc")
+    file.write_text(
+        f"{lines}a->b.enabled = true\na->c.enabled = true\na->c.window.max.ms = soon\nb->a.enabled = false\n"
+    )
+    monkeypatch.setenv("AIRMIRROR_CONFIG", str(file))
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        for name in ("a->b", "a->c", "b->a", "c->a"):
+            ledger.flow(name).note({("windows", "failed"): 1})
+
+    def flows() -> list[str]:
+        return re.findall(r'airmirror_windows_total\{flow="([^"]*)"', client.get("/metrics", headers=TOKEN).text)
+
+    assert flows() == ["a->b", "a->c"]
+    file.write_text("no configuration")
+    assert len(flows()) == 4, "who can't read it hides nothing"
 
 
 def test_a_token_that_was_changed_counts_soon() -> None:

@@ -21,6 +21,7 @@ from airmirror.ledger import GroupLag, Ledger
 from airmirror.ledger.metrics import Standing
 from airmirror.web.collector import LedgerCollector, exposition
 from airmirror.wire.mappings import Action, Decision, Hold
+from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load, mapping, verified
 from support import ROOT
 
@@ -71,8 +72,8 @@ def filled(ledger: Ledger) -> Ledger:
     decided = Decision(topic="orders", partition=1, time_ms=6, action=Action.HOLD, offset=0, reason="wait", by="ann")
     first = replace(mapping(0, 10), min_timestamp=2, read_ms=805)
     load(flow, entries(first, verified(9), held, decided))
-    flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
+    flow.count_verified()
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
     counters |= {("malformed", "mappings"): 3, ("waited", "limit"): 12.5}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3, ("seen", ""): 58})
@@ -139,6 +140,27 @@ def test_the_lag_of_what_was_never_replicated_is_unknown_and_not_nothing(ledger:
     assert "airmirror_lag_seconds" not in found and "kafka_consumergroup_group_lag_seconds" not in found
 
 
+@pytest.mark.parametrize(("topic", "scope"), [(WHOLE, OrderScope.FLOW), ("orders", OrderScope.TOPIC)])
+def test_of_what_is_frozen_counters_are_left(ledger: Ledger, topic: str, scope: OrderScope) -> None:
+    """Nothing is lost by the failover that was: no alert fires for ever."""
+    signed = Signed("freeze-1", 99, 5, "failed over", "ann")
+    own = filled(ledger).flow("east->west")
+    load(own, entries(*changed(Owners(), Change.FREEZE, [topic], signed, scope=scope), start=100))
+    found = scraped(ledger)
+    of_partitions = ("recovery_point_seconds", "lag_seconds", "lag_records", "held")
+    assert not {f"airmirror_{name}" for name in of_partitions} & found.keys()
+    of_flows = {"airmirror_last_verified_timestamp_seconds", "airmirror_heartbeat_timestamp_seconds"}
+    assert of_flows & found.keys() == (set() if topic == WHOLE else of_flows)
+    assert found["airmirror_windows_total"] == {("east->west", "east", "west", "failed"): 1}
+
+
+def test_what_a_backfill_holds_is_held_under_no_flows_name(ledger: Ledger) -> None:
+    """No gate judges it again, and no command could release it."""
+    part = ledger.flow("east->west").part("backfill.old")
+    load(part, entries(Hold("orders", 0, offset=0, reason="digest", window="w", by="gate", time_ms=5)))
+    assert ledger.holds() == [] and "airmirror_held" not in scraped(ledger)
+
+
 def test_a_long_label_is_cut(ledger: Ledger) -> None:
     """As a topic `<249 characters>.heartbeats` of the source makes it."""
     flow = ledger.flow("east->west")
@@ -198,8 +220,8 @@ def test_a_scrape_of_many_partitions_takes_a_few_steps_for_each(ledger: Ledger, 
     places = [(f"t{n // 10}", n % 10) for n in range(count)]
     times = {"min_timestamp": 2, "read_ms": 800}
     load(flow, entries(*(item for at in places for item in (replace(mapping(0, 10, *at), **times), verified(9, *at)))))
-    flow.count_verified()
     flow.note_standings([Standing(topic, number, f"east.{topic}", 10, 12) for topic, number in places])
+    flow.count_verified()
     collector = LedgerCollector(ledger)
     text = exposition(collector)
     assert text.count(b"airmirror_lag_records{") == text.count(b"airmirror_record_age_max_seconds{") == count

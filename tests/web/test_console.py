@@ -10,12 +10,14 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import create_engine
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger import Ledger, WindowRow, samples
 from airmirror.ledger.pages import GATE, PagePlace, keep_page
 from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
+from airmirror.ledger.schema import make_or_check
 from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
 from airmirror.web.console import assets, flow, registration
 from airmirror.web.console.flow import MOST_POINTS
@@ -271,6 +273,20 @@ def test_a_ledger_that_is_not_there_is_told_and_not_made(client: TestClient, vie
     (tmp_path / "ledger.db").write_bytes(b"no database at all, but long enough to be one" * 100)
     broken = client.get(FLOW)
     assert broken.status_code == 503 and "LedgerUnavailable" in broken.text and str(tmp_path) not in broken.text
+
+
+def test_a_ledger_that_was_deleted_and_made_again_is_the_new_one(
+    client: TestClient, ledger: Ledger, now: int, tmp_path: Path
+) -> None:
+    """The process keeps its connections: they are to a file that has no name any more."""
+    fill(ledger, now)
+    assert [flow["state"] for flow in asked(client, "/console/api/overview")["flows"]] == ["held"]
+    for file in tmp_path.glob("ledger.db*"):
+        file.unlink()
+    engine = create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")  # another process's
+    make_or_check(engine)
+    engine.dispose()
+    assert [flow["state"] for flow in asked(client, "/console/api/overview")["flows"]] == ["new"]
 
 
 def test_a_configuration_that_cannot_be_read_is_told(client: TestClient, ledger: Ledger, tmp_path: Path) -> None:

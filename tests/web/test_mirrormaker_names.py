@@ -147,8 +147,8 @@ def test_values_and_labels_of_both_formats(tmp_path: Path) -> None:
         flow = ledger.flow("east->west")
         first = replace(mapping(0, 10), min_timestamp=2, read_ms=805, time_ms=1000)
         load(flow, entries(first, replace(verified(9), time_ms=10_000)))
-        flow.count_verified()
         flow.note_standings([Standing("orders", 0, "east.orders", 10, 25)])
+        flow.count_verified()
         found = values(ledger, 20.0)
         place = {"source": "east", "target": "west", "topic": "east.orders", "partition": "0"}
         expected = dict(zip(SPREAD, (800, 800, 803, 801.5, 995, 995, 998, 996.5), strict=True))
@@ -170,6 +170,7 @@ def test_a_rate_is_that_of_the_last_minute_and_ends(tmp_path: Path) -> None:
     name = f"{SOURCE}_record_rate"
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         flow, log = ledger.flow("east->west"), []
+        flow.note_standings([Standing("orders", 0, "east.orders", 0, 0)])
         for number in range(30):
             now = 10_000 * (number + 1)
             log.append(replace(mapping(100 * number, 100 * (number + 1)), time_ms=now))

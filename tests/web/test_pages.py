@@ -75,6 +75,13 @@ def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: 
     expect(seen.page.locator("code", has_text="groups apply").first).to_contain_text(
         f"--group '{HOSTILE.split(chr(39))[0]}"
     )
+    hidden = urlencode({"group": "a\x1b\u202e\\b"})
+    open_page(seen.page, url, f"groups/replicate.east.west?{hidden}")
+    expect(seen.page.locator("code", has_text="groups apply").first).to_contain_text(
+        r"--group $'a\u001b\u202e\\b' --flow"
+    )
+    open_page(seen.page, url, f"{FLOW}?since=x&until=9e18")
+    expect(seen.page.get_by_text("back from NaN – 9000000000000000000")).to_be_visible()
     open_page(seen.page, url, f"{HOSTILE}/{HOSTILE}")
     expect(seen.page.get_by_text("There is no such page")).to_be_visible()
     assert seen.errors == [] and seen.page.locator("img").count() == 0

@@ -25,8 +25,8 @@ def test_a_window_that_was_cut_leaves_the_recovery_point_where_it_is(
     own = ledger.flow("east->west")
     old = replace(mapping(0, 10), min_timestamp=now - HOUR_MS, max_timestamp=now - HOUR_MS, read_ms=now)
     load(own, entries(old, verified(9)))
-    own.count_verified()
     own.note_standings([Standing("orders", 0, "east.orders", 10, 1_000_010)])
+    own.count_verified()
     own.note({}, {(VERIFIED, ""): now / 1000, (SEEN, ""): now / 1000})
     own.note_sample(lags=True)
     (flow,) = asked(client, "/console/api/overview")["flows"]
@@ -46,8 +46,8 @@ def test_of_a_partition_that_was_never_verified_no_recovery_point_is_known(
 ) -> None:
     own = ledger.flow("east->west")
     load(own, entries(mapping(0, 10), verified(9)))
-    own.count_verified()
     own.note_standings([Standing("orders", 0, "east.orders", 10, 10), Standing("orders", 1, "east.orders", 0, 10)])
+    own.count_verified()
     own.note({}, {(VERIFIED, ""): now / 1000, (SEEN, ""): now / 1000})
     (flow,) = asked(client, "/console/api/overview")["flows"]
     assert flow["verified_ms"] is None

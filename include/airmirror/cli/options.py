@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from airmirror.cli import running
+from airmirror.cli.tables import safe
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.flows.prepare import Opened, open_flow
@@ -88,7 +89,7 @@ if not console.is_terminal:
 def telling(console: Console, first: str = "") -> Iterator[Callable[[str], None]]:
     """A line on a terminal for what goes on now, and what changes it. Names in it are data, and no markup."""
     with console.status(Text(first)) as status:
-        yield lambda phase: status.update(Text(phase))
+        yield lambda phase: status.update(Text(safe(phase)))
 
 
 @contextmanager

@@ -137,9 +137,10 @@ def fetch(
     with ledger_there(ledger) as opened:
         for each, content in all_files(opened.engine):
             file = directory.joinpath(*map(_part, (each.kind, each.flow.replace("->", "."), each.name)))
-            if file.exists():
+            if file.exists() and file.stat().st_size:
                 continue
             try:
+                file.unlink(missing_ok=True)  # an empty one is of a fetch that was ended
                 file.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise ReportNotWritten(str(file), error.strerror or str(error)) from error

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
-from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, safe, show, table
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.topics.drift import Drift, drifts
 
@@ -52,6 +52,6 @@ def _table(title: str, drifts: Sequence[Drift]) -> RenderableType:
     columns = ("topic", "what", "source", "target", "will be", "why")
     rows: list[list[Cell]] = []
     for drift in drifts:
-        outcome = Text(drift.outcome, GOOD) if drift.will_change else drift.outcome
+        outcome = Text(safe(drift.outcome), GOOD) if drift.will_change else drift.outcome
         rows.append([drift.topic, drift.what, drift.source or "", drift.target or "", outcome, drift.reason])
     return table(title, columns, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,14 +14,12 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
 from airmirror.flows.measure import measure_meanwhile
 from airmirror.flows.post_window import OFFSET_SYNCS, POST_WINDOW_TASKS, do_task, enabled_tasks, intervals, tasks_due
-from airmirror.flows.prepare import Opened, prepare, why_frozen
+from airmirror.flows.prepare import Opened, prepare, selected
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
-from airmirror.topics.names import select
 from airmirror.windows.ending import Topics
 from airmirror.windows.fence import HeldLease
 from airmirror.windows.following import Follow
-from airmirror.wire.owners import WHOLE
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +62,6 @@ def topics_interval(flow: Flow) -> float:
         (settings.sync_topic_acls_enabled, settings.sync_topic_acls_interval_seconds),
     )
     return min((seconds for enabled, seconds in found if enabled and seconds > 0), default=math.inf)
-
-
-def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
-    """Those of the source's topics that are the flow's and not frozen, each with its remote topic."""
-    shut = why_frozen(opened)
-    chosen = select(opened.flow, topics)
-    return {topic: remote for topic, remote in chosen.items() if not shut.get(topic, shut.get(WHOLE))}
 
 
 @dataclass

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened
-from airmirror.ledger.metrics import SEEN
+from airmirror.flows.prepare import Opened, selected
+from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
 from airmirror.partitions import TopicPartition
@@ -57,7 +57,8 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     ``tried``: whether the window was to replicate a partition; it has nothing to say about others.
     """
     ledger = opened.ledger
-    mirrored = {(standing.topic, standing.partition) for standing in result.standings}
+    mirrored, refused = {(each.topic, each.partition) for each in result.standings}, _refused(opened, result.standings)
+    left = {(each.topic, each.partition) for each in refused}
     errors = {
         row.key: row.error
         for row in result.rows
@@ -66,13 +67,13 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     ledger.note_window(
         result.window,
         errors,
-        passed=lambda key: key not in mirrored or tried(key),
+        passed=lambda key: key not in left and (key not in mirrored or tried(key)),
         idle=all(isinstance(row.error, PartitionHeld) for row in result.rows),
     )
-    ledger.note_standings(result.standings)
+    ledger.note_standings([*result.standings, *refused])
     ledger.count_verified()
     now = time.time()
-    failed = any(row.failed for row in result.rows)
+    failed = bool(refused) or any(row.failed for row in result.rows)
     outcome = "incomplete" if failed else "replicated" if result.rows else "empty"
     counters = {(SECONDS, phase.replace(" ", "_")): seconds for phase, seconds in result.phases.items()}
     gauges = {(MEASURED, ""): now, (LAST_SECONDS, ""): result.seconds}
@@ -82,7 +83,8 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     gauges[(LIMIT, "")] = float(opened.flow.window.throttle_bytes or 0)
     gauges |= {} if result.seen_ms < 0 else {(SEEN, ""): result.seen_ms / 1000}
     gauges |= {} if failed else {(COMPLETED, ""): now}
-    gauges |= {(VERIFIED, ""): now} if result.is_verified else {}
+    verified = not failed and result.is_verified and not ledger.unverified()  # what earlier windows left makes no row
+    gauges |= {(VERIFIED, ""): now} if verified else {}
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)
     ledger.note_sample(lags=True)
 
@@ -115,10 +117,19 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
 def measure_meanwhile(opened: Opened, seen: Seen) -> None:
     """Note where all partitions stand while a window follows the log; add what its gate has let pass to their counters."""
     ledger = opened.ledger
-    ledger.note_standings(seen.standings)
+    ledger.note_standings([*seen.standings, *_refused(opened, seen.standings)])
     ledger.count_verified()
     ledger.note({}, {(SEEN, ""): seen.seen_ms / 1000})
     ledger.note_sample(lags=True)
+
+
+def _refused(opened: Opened, standings: Sequence[Standing]) -> list[Standing]:
+    """What was replicated of topics that are the flow's and that no window copies now: the source or the target refuses them.
+    Where they end is not seen, so that what is known of them grows old."""
+    copied = {each.topic for each in standings}
+    left = [key for key in opened.ledger.state().known if key[0] not in copied]
+    chosen = selected(opened, {topic for topic, _ in left}) if left else {}
+    return [Standing(*key, chosen[key[0]], -1, -1) for key in left if key[0] in chosen]
 
 
 @only_shown

@@ -30,7 +30,7 @@ from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
 from airmirror.wire.moves import ProducerBlock
-from airmirror.wire.owners import Owner
+from airmirror.wire.owners import WHOLE, Owner
 
 PATIENCE_SECONDS = 2.0
 
@@ -209,6 +209,13 @@ def why_frozen(opened: Opened) -> dict[str, str]:
         topic: "" if each.owner is Owner.SOURCE else frozen_topic(flow.name, topic, each.by, each.time_ms, each.reason)
         for topic, each in ledger.owners().records.items()
     }
+
+
+def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
+    """Those of the source's topics that are the flow's and not frozen, each with its remote topic."""
+    shut = why_frozen(opened)
+    chosen = select(opened.flow, topics)
+    return {topic: remote for topic, remote in chosen.items() if not shut.get(topic, shut.get(WHOLE))}
 
 
 def without_frozen(opened: Opened, planned: TopicPlan) -> TopicPlan:

@@ -10,7 +10,6 @@ from airmirror.ledger import groups, metrics, schema
 from airmirror.ledger.database import connect, reading, shown
 from airmirror.ledger.flow_ledger import FlowLedger
 from airmirror.ledger.groups import CheckpointPlace, GroupLag, ReadAgain
-from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 from airmirror.ledger.tables import control
 from airmirror.wire.mappings import Decision, Hold
@@ -45,7 +44,7 @@ class Ledger:
             flows = connection.scalars(
                 sql.select(control.c.flow).where(control.c.kind.in_((Hold.kind, Decision.kind))).distinct()
             ).all()
-        whole = sorted(flow for flow in flows if not flow.endswith(f" {ANEW}"))
+        whole = sorted(flow for flow in flows if " " not in flow)  # of a part no gate judges, and no command releases
         return [(flow, hold) for flow in whole for _, hold in sorted(self.flow(flow).holds().items())]
 
     def flow_metrics(self) -> list[FlowMetric]:

@@ -55,8 +55,9 @@ class PartitionMetrics:
     when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known. ``newest_end``
     is the source offset after the last committed one (-1: none was), ``counted_end`` that after the last verified one, and
     ``verified_record_ms`` the timestamp of the newest verified record, of a topic that is new while a window follows that of the
-    oldest one until something of it is verified. ``seen_ms`` is when ``high_watermark`` was read, where the
-    flow's last window could not read it. ``earlier_records`` and ``earlier_bytes`` are what the counters were at ``earlier_ms``.
+    oldest one until something of it is verified; none of them is later than when it was read. ``seen_ms`` is when
+    ``high_watermark`` was read, where the flow's last window could not read it. ``earlier_records`` and ``earlier_bytes`` are
+    what the counters were at ``earlier_ms``.
     """
 
     flow: str
@@ -93,17 +94,16 @@ class FlowMetric:
 
 
 def count_verified(connection: Connection, flow: str) -> None:
-    """Add to each partition's counters what its verified offset has passed since the last call; note its newest record."""
-    own = partition_metrics.c
-    joined = newest.outerjoin(verified, same(newest, verified)).outerjoin(
-        partition_metrics, same(newest, partition_metrics)
-    )
-    counted = sql.and_(
-        own.source_topic_id == verified.c.source_topic_id, own.counted_end == verified.c.source_offset + 1
-    )
+    """Add to each partition's counters what its verified offset has passed since the last call; note its newest record.
+
+    Of what the flow replicates: whatever has a row by its standing.
+    """
+    own, both = partition_metrics.c, same(newest, partition_metrics)
+    joined = newest.join(partition_metrics, both).outerjoin(verified, same(newest, verified))
     stale = sql.or_(
-        sql.and_(verified.c.source_offset.is_not(None), sql.func.coalesce(counted, sql.false()).is_(sql.false())),
-        sql.func.coalesce(own.newest_end, -1) != newest.c.source_end,
+        own.counted_end != sql.func.coalesce(verified.c.source_offset + 1, 0),
+        own.source_topic_id != verified.c.source_topic_id,
+        own.newest_end != newest.c.source_end,
     )
     changed = (
         sql.select(
@@ -129,10 +129,12 @@ def count_verified(connection: Connection, flow: str) -> None:
         key = (item.topic, item.partition)
         last = decode(bytes(item.newest_key), bytes(item.newest_value))
         assert isinstance(last, MappingRecord)
-        row = _FRESH | before.get(key, {}) | key_of(partition_metrics, flow, key)
-        row |= {"remote_topic": last.remote_topic, "newest_end": item.source_end}
+        row = before[key] | {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
             row |= _ages(last)
+        end = 0 if item.key is None else item.source_offset + 1
+        if row["counted_end"] > end:  # it was reset: of what was counted, this does not hold any more
+            row |= {"counted_end": end, "verified_record_ms": None}
         if item.key is not None:
             passed = decode(bytes(item.key), bytes(item.value))
             assert isinstance(passed, Verified)
@@ -141,7 +143,7 @@ def count_verified(connection: Connection, flow: str) -> None:
                 row["verified_record_ms"] = _time_of(connection, flow, passed, last, newest_start)
             after = {"records": row["records"] + copied, "bytes": row["bytes"] + size, "verified_ms": passed.time_ms}
             row |= _earlier(row, after) | after
-            row |= {"source_topic_id": item.source_topic_id, "counted_end": item.source_offset + 1}
+            row |= {"source_topic_id": item.source_topic_id, "counted_end": end}
         rows.append(row)
     upsert(connection, partition_metrics, rows)
 
@@ -157,10 +159,15 @@ def _earlier(before: Row, now: Row) -> Row:
 def _time_of(connection: Connection, flow: str, passed: Verified, last: MappingRecord, start: int) -> int:
     """Return the newest record's timestamp of the mapping that begins at ``start``; ``last``: the partition's newest one."""
     if last.source_start == start and last.source_topic_id == passed.source_topic_id:
-        return last.max_timestamp
+        return _newest_ms(last)
     own, of_partition = mappings.c, is_of(mappings, flow, (passed.topic, passed.partition))
     where = (of_partition, own.source_topic_id == str(passed.source_topic_id), own.source_start == start)
-    return mapping_of(connection.execute(sql.select(own.key, own.value).where(*where)).one()).max_timestamp
+    return _newest_ms(mapping_of(connection.execute(sql.select(own.key, own.value).where(*where)).one()))
+
+
+def _newest_ms(record: MappingRecord) -> int:
+    """The timestamp of its newest record, but not a later one than when that was read: producers write any."""
+    return min(record.max_timestamp, record.read_ms if record.read_ms >= 0 else record.time_ms)
 
 
 def _ages(last: MappingRecord) -> Row:
@@ -173,7 +180,7 @@ def _ages(last: MappingRecord) -> Row:
         "age_most_ms": last.read_ms - last.min_timestamp if tells else None,
     }
     shown = {name: None if age is None else max(-LONGEST_MS, min(age, LONGEST_MS)) for name, age in ages.items()}
-    return {"newest_ms": last.max_timestamp} | shown
+    return {"newest_ms": _newest_ms(last)} | shown
 
 
 def note_standings(connection: Connection, flow: str, standings: Sequence[Standing]) -> None:

@@ -109,7 +109,7 @@ def _page(stored: Stored) -> str:
         return ""
     try:
         made = page(stored.content).encode()
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         return f"no page can be made of it: {error!r}"
     return "" if made == text else f"its page {file.name} says something else"
 

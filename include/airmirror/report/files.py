@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ class Stored:
     data: bytes
     content: Mapping[str, Any]
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
@@ -137,15 +138,20 @@ def _made(stored: Stored) -> int:
 
 
 def write_new(files: Mapping[Path, bytes]) -> None:
-    """Write files that are not there yet, all of them or none. Raises ReportNotWritten."""
+    """Write files that are not there yet, all of them or none. Raises ReportNotWritten.
+
+    Whoever ends it meanwhile leaves no file that was cut, but an empty one.
+    """
     written: list[Path] = []
     try:
         for file, content in files.items():
-            with open(file, "xb") as opened:
-                written.append(file)
+            open(file, "xb").close()
+            written += [file, part := file.with_name(f"{file.name}.part")]
+            with open(part, "wb") as opened:
                 opened.write(content)
                 opened.flush()
                 os.fsync(opened.fileno())
+            part.replace(file)
     except OSError as error:
         for each in written:
             each.unlink(missing_ok=True)

@@ -10,11 +10,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from airmirror.config import ConfigurationError
 from airmirror.ledger import Ledger
 from airmirror.ledger.pages import PAGE, page_at
 from airmirror.on_airflow.deployment import deployment
 from airmirror.web.alerts import alerts_router
 from airmirror.web.collector import LedgerCollector, exposition
+from airmirror.web.console.opened import flows_of
 from airmirror.web.console.routes import console_router, ledger_here
 from airmirror.web.mirrormaker_names import FORMATS, MirrorMakerCollector
 from airmirror.web.security import may_see_plugins
@@ -71,7 +73,17 @@ def metrics_router() -> APIRouter:
         if unknown := sorted(wanted - set(FORMATS)):
             raise HTTPException(400, f"metric.names.formats: not {unknown[0]!r}, but legacy, new or legacy,new")
         with Ledger(deployment().ledger) as ledger:
-            collectors = [LedgerCollector(ledger), MirrorMakerCollector(ledger, sorted(wanted))]
+            ours = LedgerCollector(ledger, flows=_configured())
+            collectors = [ours, MirrorMakerCollector(ledger, sorted(wanted))]
             return Response(exposition(*collectors), media_type=CONTENT_TYPE_LATEST)
 
     return router
+
+
+def _configured() -> set[str] | None:
+    """The names of the flows that have windows, or should have: what is wrong with one does not hide it. None: not known."""
+    try:
+        known = flows_of(deployment().config)
+    except (ConfigurationError, OSError):
+        return None
+    return {flow.name for flow in known.by_dag.values()}.union(known.broken)

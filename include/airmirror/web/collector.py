@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
 from airmirror.ledger.groups import ReadAgain
 from airmirror.ledger.metrics import MALFORMED
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
+from airmirror.wire.mappings import Hold
 
 FLOW = ("flow", "source", "target")
 PARTITION = (*FLOW, "topic", "partition")
@@ -25,24 +26,35 @@ LAG_EXPORTER = (*GROUP, "topic", "partition")
 
 @dataclass(frozen=True)
 class LedgerCollector(Collector):
-    """The ledger's contents now, as metric families; ``clock`` gives epoch seconds."""
+    """The ledger's contents now, as metric families; ``clock`` gives epoch seconds. ``flows``: the names of those that are
+    shown; None: all."""
 
     ledger: Ledger
     clock: Callable[[], float] = time.time
+    flows: Collection[str] | None = None
 
     def describe(self) -> Iterable[Metric]:
         return ()  # or the registry would collect everything once for it
 
     def collect(self) -> Iterator[Metric]:
-        partitions, now = self.ledger.partition_metrics(), self.clock()
-        rows = self.ledger.flow_metrics()
+        partitions, rows, holds = self.ledger.partition_metrics(), self.ledger.flow_metrics(), self.ledger.holds()
+        every = {row.flow for row in partitions} | {row.flow for row in rows} | {flow for flow, _ in holds}
+        shown = every if self.flows is None else every.intersection(self.flows)
+        owners, now = {flow: self.ledger.flow(flow).owners() for flow in shown}, self.clock()
+
+        def is_open(flow: str, topic: str) -> bool:
+            return flow in owners and not owners[flow].why_frozen(topic)
+
+        partitions = [row for row in partitions if is_open(row.flow, row.topic)]
+        rows = [row for row in rows if row.flow in owners]
+        gauges = [row for row in rows if not owners[row.flow].shut]
         yield from _of_partitions(partitions, now)
         yield _of_recovery(partitions, seen_by_flow(rows), now)
         yield from _of_groups([*map(partial(_as_group, now), partitions), *self.ledger.group_lags()])
         yield from _of_read_again(self.ledger.read_again())
-        yield from _of_flows(rows)
-        yield from _of_heartbeats(rows)
-        yield from _of_holds(self.ledger)
+        yield from _of_flows(rows, gauges)
+        yield from _of_heartbeats(gauges)
+        yield _of_holds([(flow, hold) for flow, hold in holds if is_open(flow, hold.topic)])
 
 
 def exposition(*collectors: Collector) -> bytes:
@@ -260,13 +272,13 @@ _GAUGES = {
 }
 
 
-def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
+def _of_flows(rows: Sequence[FlowMetric], gauges: Sequence[FlowMetric]) -> Iterator[Metric]:
     for stored, (name, label, text) in _COUNTERS.items():
         found = [row for row in rows if row.name == stored]
         samples = ((_of_flow(row.flow, *([row.label] if label else [])), row.value) for row in found)
         yield _filled_counter(f"airmirror_{name}", text, (*FLOW, *([label] if label else [])), samples)
     for stored, (name, text) in _GAUGES.items():
-        found = [row for row in rows if row.name == stored]
+        found = [row for row in gauges if row.name == stored]
         yield filled_gauge(f"airmirror_{name}", text, FLOW, ((_of_flow(row.flow), row.value) for row in found))
 
 
@@ -289,8 +301,8 @@ def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
     )
 
 
-def _of_holds(ledger: Ledger) -> Iterator[Metric]:
-    holds = ((_of_flow(flow, hold.topic, hold.partition, hold.by), 1) for flow, hold in ledger.holds())
-    yield filled_gauge(
-        "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", (*PARTITION, "by"), holds
+def _of_holds(holds: Iterable[tuple[str, Hold]]) -> Metric:
+    found = ((_of_flow(flow, hold.topic, hold.partition, hold.by), 1) for flow, hold in holds)
+    return filled_gauge(
+        "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", (*PARTITION, "by"), found
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
@@ -115,13 +116,11 @@ def offsets_with_patience(
 def oldest_times(
     routes: Routes, partitions: Iterable[TopicPartition], *, patience: float = 30.0
 ) -> dict[TopicPartition, int]:
-    """The timestamp of each partition's oldest record, in epoch milliseconds; of none where there is no record that has one.
-
-    As patient as ``offsets_with_patience``.
-    """
-    wanted = list(partitions)
+    """The timestamp of each partition's oldest record, in epoch milliseconds; of none where there is no record that has one,
+    and not a later one than now: producers write any. As patient as ``offsets_with_patience``."""
+    wanted, now = list(partitions), int(time.time() * 1000)
     found = ask_leaders(routes, wanted, lambda: _listed(routes, wanted, FIRST_TIME), patience)
-    return {partition: time_ms for partition, (_, time_ms) in found.items() if time_ms >= 0}
+    return {partition: min(time_ms, now) for partition, (_, time_ms) in found.items() if time_ms >= 0}
 
 
 def send_fetch(

@@ -73,6 +73,8 @@ def _file(url: str) -> File:
     return found.st_dev, found.st_ino
 
 
-@lru_cache(maxsize=1)  # the connections of an earlier one are closed with it
+@lru_cache(maxsize=1)
 def _open(url: str, _file: File) -> Ledger:
-    return Ledger(url)
+    ledger = Ledger(url)
+    ledger.close()  # the engine is the process's: its connections may be those to the file that was there before
+    return ledger

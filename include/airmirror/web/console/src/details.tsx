@@ -140,5 +140,5 @@ function AllGroups({ data }: { data: GroupsAnswer }) {
 
 const groupCommand = (group: string, flow: string, yes: boolean): string => `airmirror groups apply --group ${quoted(group)}${yes ? " --yes" : ""} --flow ${quoted(flow)}`;
 
-/** A word for a shell. */
-export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
+/** A word for a shell; what a terminal would obey stays an escape. */
+export const quoted = (word: string): string => (plain(word) !== word ? `$'${plain(word.replaceAll(/[\\']/g, "\\$&"))}'` : /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);

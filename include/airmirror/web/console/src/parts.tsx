@@ -16,6 +16,7 @@ export function useTick(everyMs = EVERY_MS): void {
 
 export function Time({ at, age = false }: { at: Maybe<number> | undefined; age?: boolean }) {
   if (at === null || at === undefined || at < 0) return <span className="am-muted">never</span>;
+  if (!(at <= 8.64e15)) return <>{at}</>; // no calendar has it
   return (
     <time dateTime={new Date(at).toISOString()} title={utc(at)}>
       {age ? `${ms(Math.max(0, now() - at))} ago` : time(at)}
