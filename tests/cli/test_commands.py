@@ -326,12 +326,15 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         "replication.policy.class = no.Such",
         "b->a.on.failure.notifier = no.such.Notifier",
         "a->b.tasks.max = many",
+        "b->a.failover.rehearsal.schedule = @daily",
+        "b->a.move.rehearsal.schedule = 1 day",
+        "b->a.move.m.topics = x",
     ]
     file.write_text("\n".join(lines))
     command = ("config", "--config", str(file), "--expectations", str(suites))
     failed = CliRunner().invoke(app, [*command])
     assert failed.exit_code == 2
-    for number in (6, 7, 8, 9, 11, 12, 13, 14):
+    for number in (6, 7, 8, 9, 11, 12, 13, 14, 15):
         assert f"line {number}: " in failed.stderr, (number, failed.stderr)
     assert "mine.yaml: " in failed.stderr
     shown = CliRunner().invoke(app, ["config", "a->b.window.schedule", "--explain"])
