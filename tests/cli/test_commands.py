@@ -348,7 +348,7 @@ def test_what_is_wrong_with_another_flow_stops_no_command(east: Broker, west: Br
     command.file.write_text(command.file.read_text().replace(", west\n", ", west, west2\n"))  # which has no servers
     assert json.loads(command("plan", "--json").stdout)["create"] == {f"{command.alias}.{topic}": 1}
     failed = command("status", flow=False)
-    assert failed.exit_code == 0 and "west2.bootstrap.servers" in failed.stderr and command.flow in failed.stdout
+    assert failed.exit_code == 1 and "west2.bootstrap.servers" in failed.stderr and command.flow in failed.stdout
 
 
 def test_bad_input_is_told_as_that(tmp_path: Path) -> None:
