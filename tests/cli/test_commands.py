@@ -326,12 +326,15 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         "replication.policy.class = no.Such",
         "b->a.on.failure.notifier = no.such.Notifier",
         "a->b.tasks.max = many",
+        "b->a.failover.rehearsal.schedule = @daily",
+        "b->a.move.rehearsal.schedule = 1 day",
+        "b->a.move.m.topics = x",
     ]
     file.write_text("\n".join(lines))
     command = ("config", "--config", str(file), "--expectations", str(suites))
     failed = CliRunner().invoke(app, [*command])
     assert failed.exit_code == 2
-    for number in (6, 7, 8, 9, 11, 12, 13, 14):
+    for number in (6, 7, 8, 9, 11, 12, 13, 14, 15):
         assert f"line {number}: " in failed.stderr, (number, failed.stderr)
     assert "mine.yaml: " in failed.stderr
     shown = CliRunner().invoke(app, ["config", "a->b.window.schedule", "--explain"])
@@ -345,7 +348,7 @@ def test_what_is_wrong_with_another_flow_stops_no_command(east: Broker, west: Br
     command.file.write_text(command.file.read_text().replace(", west\n", ", west, west2\n"))  # which has no servers
     assert json.loads(command("plan", "--json").stdout)["create"] == {f"{command.alias}.{topic}": 1}
     failed = command("status", flow=False)
-    assert failed.exit_code == 0 and "west2.bootstrap.servers" in failed.stderr and command.flow in failed.stdout
+    assert failed.exit_code == 1 and "west2.bootstrap.servers" in failed.stderr and command.flow in failed.stdout
 
 
 def test_bad_input_is_told_as_that(tmp_path: Path) -> None:

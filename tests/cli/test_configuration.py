@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,14 @@ def test_a_reverse_flow_that_is_not_enabled_is_none(tmp_path: Path) -> None:
     config(tmp_path, **{"b->a.enabled": "true"})
     on = load(tmp_path / "mirror.properties")
     assert [each.has_reverse(each.flows["a->b"]) for each in (off, on)] == [False, True]
+
+
+def test_a_translation_names_a_file_in_letters_that_it_can_hold(tmp_path: Path) -> None:
+    file, made = tmp_path / "мм2.json", tmp_path / "made.properties"
+    of = {"source.cluster.bootstrap.servers": "x:1", "target.cluster.bootstrap.servers": "y:1", "topics": "ёж"}
+    of |= {"source.cluster.alias": "a", "target.cluster.alias": "b"}
+    of["connector.class"] = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    file.write_text(json.dumps({"name": "one", "config": of}))
+    done = CliRunner().invoke(app, ["config", "--from", str(file), "--write", str(made)])
+    assert done.exit_code == 0, done.output
+    assert made.read_text("iso-8859-1").startswith("# Translated by airmirror from \\u043c\\u043c2.json\n")

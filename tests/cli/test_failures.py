@@ -11,10 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from airmirror.cli.failures import failures_reported, status_of_all
+from airmirror.cli.failures import failures_reported, status_of, status_of_all
 from airmirror.cli.main import app
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.config import UnknownFlow
+from airmirror.flows.freezing import NoSuchTopic, NotFrozen
 from airmirror_local.ports import free_port
 from support.deployment import Deployment
 
@@ -24,6 +25,8 @@ GONE, WRONG = BrokerUnreachable("east", "b:1", "gone"), UnknownFlow("file", "a->
 def test_trying_again_is_not_taken_for_what_needs_a_person() -> None:
     assert status_of_all([GONE, GONE]) == 75
     assert status_of_all([GONE, WRONG]) == status_of_all([]) == 1
+    wrong_topics = (NoSuchTopic("a->b", ("typo",)), NotFrozen("a->b", ("orders",), ()))
+    assert [status_of(each) for each in wrong_topics] == [2, 2]
 
 
 @pytest.mark.parametrize("words", [("status",), ("plan",), ("run-window", "--local")], ids=" ".join)

@@ -9,7 +9,9 @@ import uuid
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from airmirror.cli.main import app
 from airmirror_local.brokers import Broker
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java
@@ -63,6 +65,10 @@ def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Brok
     ]
     again = command("groups", "apply", "--group", group, "--yes")
     assert again.exit_code == 0 and "To undo" not in again.stdout
+    for name, applied in ((group, True), (f"{group}-2", False)):  # the first has its place in another partition
+        commit(east, name, {(topic, 0): 999})
+        left = command("groups", "apply", "--group", name, "--yes", "--json")
+        assert (left.exit_code, json.loads(left.stdout)["applied"]) == (1, applied), left.output
 
 
 def positions_in_files(command: Deployment, directory: Path, topic: str) -> None:
@@ -84,6 +90,24 @@ def positions_in_files(command: Deployment, directory: Path, topic: str) -> None
     assert beyond.exit_code == 1 and f"{topic}-0 at 999" in beyond.stderr and not (directory / "third").exists()
     for wrong in (["--from", str(file)], ["--to", str(to)], [], ["--group", "g", "--from", str(file), "--to", str(to)]):
         assert command("translate", *wrong).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("groups --config staging.properties apply --group g --yes", "--config after 'apply'"),
+        ("groups --flow a->b --json apply --group g", "--flow, --json after 'apply'"),
+        ("report --key k.pem check r.json", "--key after 'check'"),
+        ("report --ledger sqlite:///l.db fetch .", "--ledger after 'fetch'"),
+    ],
+)
+def test_options_before_a_subcommand_are_not_thrown_away(
+    line: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subcommand would take its own defaults: another configuration's clusters."""
+    monkeypatch.setenv("COLUMNS", "200")
+    refused = CliRunner().invoke(app, line.split())
+    assert refused.exit_code == 2 and f"write {option}" in refused.stderr, refused.output
 
 
 @pytest.mark.long

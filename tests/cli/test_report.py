@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -10,9 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from typer.testing import CliRunner
 
+from airmirror.cli import report as cli_report
 from airmirror.cli.main import app
 from airmirror.cli.report import PASSWORD, signer_of
 from airmirror.flows.prepare import open_flow
+from airmirror.report import files
 from airmirror.report.signing import BadKey
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
@@ -68,3 +71,21 @@ def test_the_word_of_a_key_is_taken_from_the_environment(tmp_path: Path, monkeyp
     monkeypatch.delenv(PASSWORD)
     with pytest.raises(BadKey):
         signer_of(file)
+
+
+def test_a_check_on_the_clusters_reads_the_ledger_that_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def opened(_config: Path, _flow: str, ledger: str, *_more: object, **_how: object) -> None:
+        asked.append(ledger)
+        raise BadKey("k.pem", "enough was seen")
+
+    stored = SimpleNamespace(content={"kind": "flow", "asked": {"flow": "a->b"}}, sha256="")
+    monkeypatch.setattr(cli_report, "checked", lambda *_: ([], True))
+    monkeypatch.setattr(files, "read_report", lambda _: stored)
+    monkeypatch.setattr(cli_report, "opened_flow", opened)
+    monkeypatch.setenv("AIRMIRROR_LEDGER", "sqlite:///mine.db")
+    CliRunner().invoke(app, ["report", "check", "r.json", "--config", str(tmp_path)])
+    assert asked == ["sqlite:///mine.db"]

@@ -70,15 +70,26 @@ def test_a_flow_that_can_not_be_looked_at_hides_no_other(
     assert str(error) in alone.stderr and not alone.stdout
 
 
+def test_a_flow_that_its_configuration_breaks_is_told(tmp_path: Path) -> None:
+    """No window of it runs, and no DAG: the status is not that all is well."""
+    asked = _status(tmp_path, *(f"{name}.tasks.max = many" for name in FLOWS))
+    shown = CliRunner().invoke(app, [*asked, "--json"])
+    assert shown.exit_code == 1 and "a->b.tasks.max: must be a whole number" in shown.stderr
+    rows = json.loads(shown.stdout)
+    assert [(row["flow"], row["error"]["name"]) for row in rows] == [(name, "ConfigurationError") for name in FLOWS]
+    named = CliRunner().invoke(app, [*asked, "--flow", "a->b"])
+    assert named.exit_code == 2 and "a->b.tasks.max: must be a whole number" in named.stderr
+
+
 def test_a_ledger_that_is_away_is_waited_for_once(tmp_path: Path) -> None:
     ledger = f"postgresql+psycopg2://me@127.0.0.1:{free_port()}/ledger"
     shown = CliRunner().invoke(app, [*_status(tmp_path), "--ledger", ledger])
     assert shown.exit_code == 75 and shown.stderr.count("can't be used") == 1, shown.output
 
 
-def _status(directory: Path) -> list[str]:
+def _status(directory: Path, *more: str) -> list[str]:
     """The command for the flows of a configuration."""
     lines = [*(f"{name}.bootstrap.servers = {name}:1" for name in "abc"), *(f"{name}.enabled = true" for name in FLOWS)]
     config = directory / "mirror.properties"
-    config.write_text("\n".join(["clusters = a, b, c", *lines]))
+    config.write_text("\n".join(["clusters = a, b, c", *lines, *more]))
     return ["status", "--config", str(config)]

@@ -239,7 +239,7 @@ def test_producers_settings_that_people_tune() -> None:
         "buffer.memory": "335544320",
         "compression.type": "gzip",
         "max.request.size": "157286400",
-        "request.timeout.ms": "60000",
+        "request.timeout.ms": "120000",
         "enable.idempotence": "false",
         "retries": "0",
         "max.in.flight.requests.per.connection": "50",

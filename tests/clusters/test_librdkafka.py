@@ -6,11 +6,13 @@ import logging
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.admin.librdkafka import _RENAMED, RANGES, librdkafka_config
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
+from airmirror.config.keys import LIBRDKAFKA
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'
 
@@ -25,7 +27,6 @@ def test_names_that_are_the_same_renamed_and_only_javas(caplog: pytest.LogCaptur
         client_id="mine",
         receive_buffer_bytes="-1",
         request_timeout_ms="1000",
-        consumer_fetch_max_wait_ms="7",
         consumer_max_poll_records="8",
         producer_max_request_size="9000",
         producer_linger_ms="3",
@@ -37,10 +38,30 @@ def test_names_that_are_the_same_renamed_and_only_javas(caplog: pytest.LogCaptur
         "socket.timeout.ms": "1000",
         "security.protocol": "plaintext",
     }
-    assert librdkafka_config(cluster, "admin") == common
-    assert librdkafka_config(cluster, "consumer") == common | {"fetch.wait.max.ms": "7"}
+    assert librdkafka_config(cluster, "admin") == librdkafka_config(cluster, "consumer") == common
     assert librdkafka_config(cluster, "producer") == common | {"message.max.bytes": "9000", "linger.ms": "3"}
     assert "max.poll.records has no meaning for librdkafka" in caplog.text
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**63 - 1])
+def test_what_only_tunes_is_taken_whatever_java_takes(number: int) -> None:
+    """As connections.max.idle.ms = -1, or request.timeout.ms = 600000: no command would run at all."""
+    names = {java: _RENAMED.get(java, java) for java in LIBRDKAFKA}
+    tuned = {java: str(number) for java, name in names.items() if name in RANGES}
+    assert len(tuned) == len(RANGES)
+    cluster = Cluster("east", ("a:1",), tuned)
+    AdminClient(librdkafka_config(cluster, "admin"))
+    Producer(librdkafka_config(cluster, "producer"))
+
+
+def test_the_ranges_are_librdkafkas() -> None:
+    own = ("reconnect.backoff.ms", "reconnect.backoff.max.ms")  # narrower: neither contradicts the other's default
+    for name, allowed in RANGES.items():
+        for number in allowed:
+            Producer({name: str(number)})
+        for number in () if name in own else (allowed[0] - 1, allowed[1] + 1):
+            with pytest.raises(KafkaException, match="range"):
+                Producer({name: str(number)})
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "scram-sha-512"])

@@ -313,7 +313,7 @@ def test_anchors_that_stand_for_more_than_memory_holds() -> None:
 def test_a_resource_with_every_field_that_has_no_effect_is_read() -> None:
     more = "  rack: {topologyKey: zone}\n  logging: {type: inline}\n  template: {}\n  metricsConfig: {type: x}\n"
     configuration = read(V1.replace("  replicas: 3\n", more))
-    assert "client.rack" in next(note.message for note in configuration.notes if note.key == "spec.rack")
+    assert "leaders" in next(note.message for note in configuration.notes if note.key == "spec.rack")
 
 
 def shapes(connectors: list[dict[str, Any]]) -> list[str]:

@@ -15,10 +15,10 @@ from airmirror.config import (
     Window,
     explain,
     load,
-    masked,
     parse,
     resolve,
 )
+from airmirror.config.model import Setting
 
 MINIMAL = """\
 clusters = east, west
@@ -260,6 +260,47 @@ config.properties.exclude = x
     assert flow.topics == ("b",)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "west.consumer.client.rack",
+        "east->west.source.consumer.max.poll.records",
+        "ssl.cipher.suites",
+        "west.security.providers",
+        "east.client.rack",  # nor is it read where it would be in MirrorMaker 2
+        "west.admin.retries",
+    ],
+)
+def test_a_client_setting_that_no_client_here_has_is_noted(key: str) -> None:
+    (note,) = parse(f"{MINIMAL}east->west.enabled = true\n{key} = 1\n", "f").notes
+    assert (note.key, note.message) == (key, "has no effect: Airmirror's clients do not have it")
+
+
+def test_providers_of_one_cluster_are_noted() -> None:
+    key = "west.config.providers.env.class"
+    (note,) = parse(f"{MINIMAL}east->west.enabled = true\n{key} = EnvVarConfigProvider\n", "f").notes
+    assert (note.key, note.message) == (key, "accepted, without effect: it is read at the top level")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("west.producer.interceptor.classes = com.x.Masking", "interceptors may change records"),
+        ("east->west.producer.override.interceptor.classes = com.x.Masking", "interceptors may change records"),
+        ("west.producer.transaction.timeout.ms = 60s", "must be a whole number (it is '60s')"),
+        ("window.max.ms = 9223372036854775807", "must be at most 315360000000, ten years"),
+        ("admin.timeout.ms = 315360000001", "must be at most 315360000000, ten years"),
+        ("audit.schedule = 99999999999999 days", "an interval has a length, of ten years at most"),
+    ],
+)
+def test_what_changes_records_or_is_out_of_all_bounds_is_refused(line: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(f"{MINIMAL}east->west.enabled = true\n{line}\n", "f")
+    assert said in str(caught.value) and "line 5: " in str(caught.value)
+    free = "west.producer.interceptor.classes =\noffset.flush.interval.ms = 9223372036854775807\n"
+    parse(f"{MINIMAL}east->west.enabled = true\nwindow.max.ms = 315360000000\n{free}", "f")
+
+
 def test_values_show_the_line_they_come_from() -> None:
     text = f"{MINIMAL}east->west.enabled = true\ntopics = a\neast.sasl.jaas.config = user password\n"
     rows = {row.key: row for row in resolve(parse(text, "f", {"window.verify": "acks"}), "east->west")}
@@ -300,8 +341,10 @@ def test_secrets_are_in_no_representation_and_no_error() -> None:
     ],
 )
 def test_what_is_masked(key: str, secret: bool) -> None:
-    assert masked(key, "value") == ("[hidden]" if secret else "value")
-    assert masked(key, "") == ""
+    assert Setting(key, "value", 1).shown == ("[hidden]" if secret else "value")
+    assert Setting(key, "", 1).shown == ""
+    notifier = Setting("on.failure.notifier", 'my.Hook {"token": "planted"}', 1)
+    assert notifier.shown == "my.Hook [hidden]"
 
 
 def test_a_configuration_can_be_pickled() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.config import Cluster, ConfigurationError, parse
+from airmirror.config import Cluster, ConfigurationError, parse, resolve
 
 CLUSTERS = "clusters = east\neast.bootstrap.servers = a:1\n"
 PACKAGE = "org.apache.kafka.common.config.provider"
@@ -26,6 +26,38 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigurationError, match="not in allowlist"):
             pattern = f"config.providers.env.param.allowlist.pattern = {allowed}\n"
             east(f"{lines}{pattern}east.client.id = ${{env:EAST_USER}}")
+
+
+def test_what_a_provider_gives_is_shown_as_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a secret, whatever the key's name."""
+    monkeypatch.setenv("PLANTED", "planted")
+    text = (
+        f"clusters = east, west\neast.bootstrap.servers = a:1\nwest.bootstrap.servers = b:1\neast->west.enabled = true\n"
+        f"config.providers = env\nconfig.providers.env.class = {PACKAGE}.EnvVarConfigProvider\n"
+        "topics = ${env:PLANTED}-.*\neast.client.id = ${env:PLANTED}\n"
+    )
+    configuration = parse(text, "f")
+    assert configuration.flows["east->west"].topics == ("planted-.*",)
+    rows = {row.key: row.value for row in resolve(configuration, "east->west")}
+    assert (rows["topics"], rows["source.client.id"]) == ("${env:PLANTED}-.*", "${env:PLANTED}")
+    with pytest.raises(ConfigurationError) as caught:
+        parse(f"{text}tasks.max = ${{env:PLANTED}}\n", "f")
+    assert "line 9: tasks.max: " in str(caught.value) and "planted" not in str(caught.value)
+
+
+def test_what_a_provider_can_not_read_is_the_keys_error(tmp_path: Path) -> None:
+    (tmp_path / "password").write_bytes(b"\xff\xfe")
+    (tmp_path / "east.properties").write_text("user = \\uZZZZ\n")
+    lines = "config.providers = file, dir, env\nconfig.providers.file.class = FileConfigProvider\n"
+    lines += "config.providers.dir.class = DirectoryConfigProvider\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    lines += "config.providers.env.param.allowlist.pattern = [\n"
+    for reference, said in (
+        (f"dir:{tmp_path}:password", "can't read it: UnicodeDecodeError"),
+        (f"file:{tmp_path}/east.properties:user", "can't read it: InvalidUEscapeError"),
+        ("env:HOME", r"allowlist\.pattern: unterminated character set"),
+    ):
+        with pytest.raises(ConfigurationError, match=rf"line 8: east\.client\.id: .*{said}"):
+            east(f"{lines}east.client.id = ${{{reference}}}")
 
 
 def test_files_and_directories(tmp_path: Path) -> None:

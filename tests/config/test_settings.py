@@ -84,8 +84,8 @@ def test_auto_is_a_word_for_the_number_of_slots_that_is_not_set() -> None:
 
 
 def test_a_number_fits_its_type_to_the_last_one() -> None:
-    flow = parse(f"{CLUSTERS}tasks.max = {2**31 - 1}\nwindow.max.ms = {2**63 - 1}", "test").flow()
-    assert (flow.tasks_max, flow.window.max_ms) == (2**31 - 1, 2**63 - 1)
+    flow = parse(f"{CLUSTERS}tasks.max = {2**31 - 1}\nwindow.max.bytes = {2**63 - 1}", "test").flow()
+    assert (flow.tasks_max, flow.window.max_bytes) == (2**31 - 1, 2**63 - 1)
     for line in (f"tasks.max = {2**31}", f"window.max.ms = {2**63}", "tasks.max = 0", f"tasks.max = {-(2**31) - 1}"):
         with pytest.raises(ConfigurationError, match=line.split()[0]):
             settings(line)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from airmirror.flows import positions
 from airmirror.flows.audit import Audit, Bucket
 from airmirror.flows.audit_report import as_text, audit_page
 from airmirror.flows.measure import measure_window
@@ -77,3 +78,17 @@ def test_what_is_only_shown_ends_no_window(caplog: pytest.LogCaptureFixture) -> 
     result: Any = SimpleNamespace(window="w", standings=(), rows=())
     measure_window(opened, result, lambda key: True)
     assert "measure_window failed" in caplog.text and "SQLite" in caplog.text
+
+
+def test_a_time_without_a_zone_is_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As all times that are printed: else a translation would be that of another hour."""
+    asked: list[int] = []
+    monkeypatch.setattr(positions, "offsets_with_patience", lambda _source, _chosen, when: asked.append(when) or {})
+    source: Any = SimpleNamespace(refresh=lambda _topics: None)
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        for at in ("2023-11-14T22:13:30", "2023-11-14T23:13:30+01:00"):
+            positions._positions(source, {}, at)
+    time.tzset()
+    assert asked == [1_700_000_010_000, -1] * 2

@@ -270,4 +270,4 @@ def test_the_commands_freeze_and_open(east: Broker, west: Broker, tmp_path: Path
     )
     assert "would be unfrozen" in command("flow", "unfreeze", *reason).stdout
     assert f"flow {command.flow} is unfrozen" in command("flow", "unfreeze", *reason, "--yes").stdout
-    assert command("flow", "unfreeze", *reason, "--yes").exit_code == 1
+    assert command("flow", "unfreeze", *reason, "--yes").exit_code == 2

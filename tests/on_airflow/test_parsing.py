@@ -143,6 +143,7 @@ WRONG = {
     "compare.nightly.sample = some\na->b.enabld = true": "a->b.enabled",
     "a->b.window.schedule = 1 minut": "write an interval",
     "a->b.topics = [": "a->b.topics",
+    "a->b.window.max.ms = 9223372036854775807": "must be at most",
     "a->b.on.failure.notifier = no.such.Notifier": "no.such.Notifier",
     "a->b.move.rehearsal.schedule = 1 day": "write both as cron lines",
 }

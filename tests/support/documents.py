@@ -39,7 +39,8 @@ MANY = 3  # commands that have an option; it is shown once
 TUNING = """# Tuning
 
 The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to set instead, and what it costs. A file that sets
-them stays valid: `airmirror config` says the same of each of its lines. `make docs` writes this page from the code.
+them stays valid: `airmirror config` says the same of each of its lines. Times and sizes beyond what librdkafka takes, which does
+all but the copy of records, count as the nearest that it takes. `make docs` writes this page from the code.
 
 Most MirrorMaker 2 tuning keys are not needed. Slots size their fetches by what the target takes, write every batch as they
 read it, and share the partitions again in each window. What is left to decide: how many cores a flow may hold (`tasks.max`;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -225,6 +226,9 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
     assert run("--accept-loss")[0] == 2 and run("--yes", "--reason", "x")[0] == 2
     assert run("--topic", "unknown", "--forget")[0] == 2
     assert "Nothing to decide" in run("--topic", "orders", "--accept-loss")[1]
+    nowhere = run("--topic", "orders", "--partition", "99", "--accept-loss")
+    assert nowhere[0] == 2 and "there is no partition 99" in nowhere[1]
+    assert run("--topic", "orders", "--start-again", "--identity")[0] == 2
     status, said = run(*start_again, "--yes", "--reason", "to see it", "--json")
     assert status == 0 and '"done": true' in said
     window = running.window("A->B")
@@ -234,6 +238,7 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
     moved = deploy(tmp_path, {"A": clusters.c, "B": clusters.b}, {"A->B": "orders"})
     assert moved == running
     assert "A dry run" in run("--identity")[1]
+    assert json.loads(run("--identity", "--json")[1])["continues"]["name"] == "A->B"
     assert run("--identity", "--yes", "--reason", "A was replaced")[0] == 0
     assert errors(running.window("A->B")) == {"TopicRecreated"}
     assert "the source topic was created again" in run()[1]

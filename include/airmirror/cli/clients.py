@@ -4,20 +4,16 @@ broker, as every command would."""
 from __future__ import annotations
 
 from airmirror.cli.options import with_connections
-from airmirror.clusters.admin.librdkafka import is_read
 from airmirror.clusters.protocol.transport import transport
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.clusters.security.settings import JAVA_CLASS, is_class
 from airmirror.config import Configuration, ConnectionNeeded, Flow, Problem
 from airmirror.config.explain import KeyRow, placed
-from airmirror.config.keys import CLIENT, COPIES, NOT_OF_RECORDS, SET_HERE
-from airmirror.config.keys import ROLES as KINDS
-from airmirror.config.places import Level, place
+from airmirror.config.keys import CLIENT, COPIES, ROLES
+from airmirror.config.places import Level, of_client, place
 from airmirror.config.resolve import client_settings
 from airmirror.errors import AirmirrorError
 from airmirror.slot.compression import compression_of
-
-ROLES = ("consumer", "producer")
 
 
 def clients(configuration: Configuration) -> tuple[list[Problem], list[str]]:
@@ -81,18 +77,14 @@ def explain_clients() -> list[KeyRow]:
 
 
 def _clients(name: str) -> str:
-    return ", ".join(role for role, names in KINDS.items() if name in names)
+    return ", ".join(role for role, names in ROLES.items() if name in names)
 
 
 def _here(name: str) -> str:
     if is_class(name):
         return f"Kafka's own classes are accepted, others refused: {JAVA_CLASS}"
-    if name in SET_HERE:
-        return "accepted, without effect: everything is written with acks=all, records in transactions"
-    if name in NOT_OF_RECORDS and is_read(name):
-        return "used for offset syncs, checkpoints and heartbeats: records are copied in the batches that they are in"
+    if note := of_client(f"producer.{name}"):
+        return note.message
     if name.startswith("compression."):
         return "used for records without compression, which are compressed by it, for offset syncs, checkpoints and heartbeats"
-    if not is_read(name):
-        return "accepted, without effect: only Kafka's Java clients have it"
     return "used" if name in COPIES else "used, but for the copy of records itself, which has a client of its own"

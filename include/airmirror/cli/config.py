@@ -37,7 +37,6 @@ from airmirror.config import (
     Problem,
     explain,
     foreign,
-    masked,
     properties,
     resolve,
     translated,
@@ -89,7 +88,7 @@ def config(
         *checked.problems,
         *unfit,
         *refused,
-        *_notifiers(checked.whole),
+        *_of_dags(checked.whole),
         *_expectations(expectations_in(config, expectations)),
     ]
     if problems:
@@ -150,16 +149,17 @@ def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], li
     return kinds, problems
 
 
-def _notifiers(configuration: Configuration) -> Iterator[Problem]:
-    """Notifiers that can't be made; Airflow is loaded only where there is one."""
-    for flow in configuration.enabled:
-        if flow.settings.on_failure_notifier:
-            from airmirror.on_airflow.dags.notifications import callbacks
+def _of_dags(configuration: Configuration) -> list[Problem]:
+    """What no DAG can be made with; Airflow is loaded only where a flow has any of it."""
+    settings = [flow.settings for flow in configuration.enabled]
+    if not any(
+        each.on_failure_notifier or (each.failover_rehearsal_schedule and each.move_rehearsal_schedule)
+        for each in settings
+    ):
+        return []
+    from airmirror.on_airflow.dags.all_dags import unfit_for_dags
 
-            try:
-                callbacks(flow, "replicate")
-            except AirmirrorError as error:
-                yield problem_of(configuration, flow.name, "on.failure.notifier", error)
+    return list(unfit_for_dags(configuration))
 
 
 def _expectations(given: Path | None) -> Iterator[Problem]:
@@ -193,10 +193,7 @@ def show_translation(file: Path, write: Path | None, secrets_from: str | None, a
     remarks: dict[str, str] = {}
     for note in found.notes:
         remarks[note.key] = f"{remarks[note.key]}; {note.message}" if note.key in remarks else note.message
-    rows = [
-        (setting.line, setting.key, masked(setting.key, setting.value), remarks.get(setting.key, SAME))
-        for setting in found.settings
-    ]
+    rows = [(setting.line, setting.key, setting.shown, remarks.get(setting.key, SAME)) for setting in found.settings]
     keys = {setting.key for setting in found.settings}
     rows += [(note.line, note.key, "", note.message) for note in found.notes if note.key not in keys]
     rows.sort(key=lambda row: row[0] or 0)

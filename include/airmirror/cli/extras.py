@@ -33,7 +33,10 @@ class NotInstalled(AirmirrorError, bad_input=True):
     installs: str
 
     def __str__(self) -> str:
-        return f"this needs {self.module}, which is not installed; the extra {self.extra!r} has it: `{self.installs}`"
+        return (
+            f"this needs {self.module}, which is not installed; the extra {self.extra!r} has it, where Airmirror was "
+            f"installed from: `{self.installs}`"
+        )
 
 
 def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:

@@ -11,6 +11,8 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, Concatenate
 
+import typer
+
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -38,6 +40,15 @@ class FlowOptions:
     def opened(self, flow: str = "", *, shows: bool = False) -> AbstractContextManager[Opened]:
         """Open the flow, or another one of its configuration. ``shows``: the command only looks (``opened_flow``)."""
         return opened_flow(self.config, flow or self.flow, self.ledger, self.secrets, shows=shows)
+
+
+def is_of_subcommand(context: typer.Context) -> bool:
+    """Return whether a subcommand was named. Raises typer.BadParameter for options before it, which it would not get."""
+    sources = [(each.opts[0], context.get_parameter_source(each.name or "")) for each in context.command.params]
+    before = [option for option, source in sources if source is not None and source.name == "COMMANDLINE"]
+    if context.invoked_subcommand and before:
+        raise typer.BadParameter(f"write {', '.join(before)} after {context.invoked_subcommand!r}, not before it")
+    return bool(context.invoked_subcommand)
 
 
 _FIRST = (Parameter("flow", Parameter.KEYWORD_ONLY, annotation=FlowName, default=""),)

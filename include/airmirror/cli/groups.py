@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from airmirror.cli.flow_options import FlowOptions, flow_command
+from airmirror.cli.failures import NOT_VERIFIED
+from airmirror.cli.flow_options import FlowOptions, flow_command, is_of_subcommand
 from airmirror.cli.options import console
 from airmirror.cli.tables import Cell, cells_of, print_json, show, table
 from airmirror.errors import command
@@ -32,7 +33,7 @@ def groups(
     group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; again for more.")] = None,
 ) -> None:
     """Show the offsets of consumer groups on both clusters, their lags, and whether the translation is exact."""
-    if context.invoked_subcommand is not None:
+    if is_of_subcommand(context):
         return
     from airmirror.flows.positions import list_positions
 
@@ -51,9 +52,13 @@ def groups_apply(
     group: Annotated[str, typer.Option("--group", help="The consumer group.")],
     yes: Annotated[bool, typer.Option("--yes", help="Write; without it nothing is.")] = False,
 ) -> None:
-    """Move one group on the target to its position on the source; a dry run unless --yes. Prints how to undo it."""
+    """Move one group on the target to its position on the source; a dry run unless --yes. Prints how to undo it.
+
+    Exit status: 1 the group is not where it should be in some partition of what the flow replicates; the rows say why.
+    """
     from airmirror.flows.positions import NoSuchGroup
     from airmirror.offsets.groups import sync_group_offsets
+    from airmirror.offsets.translation import Reason
 
     with given.opened(shows=not yes) as read:
         opened = caught_up(read)
@@ -61,12 +66,15 @@ def groups_apply(
     if not rows:
         raise NoSuchGroup(opened.flow.name, opened.flow.source.alias, group)
     undo = undo_commands(opened, rows)
+    is_applied = yes and any(row.reason in ("", Reason.AHEAD) for row in rows)
     if given.as_json:
-        print_json(console, {"applied": yes, "rows": [asdict(row) for row in rows], "undo": undo})
-        return
-    _show_applied(opened.flow.name, group, rows, yes)
-    if yes and undo:
-        show(console, "To undo, while the group has no members:", *undo)
+        print_json(console, {"applied": is_applied, "rows": [asdict(row) for row in rows], "undo": undo})
+    else:
+        _show_applied(opened.flow.name, group, rows, yes)
+        if yes and undo:
+            show(console, "To undo, while the group has no members:", *undo)
+    if yes and not (is_applied and all(row.reason in ("", Reason.AHEAD, Reason.NOT_REPLICATED) for row in rows)):
+        raise typer.Exit(NOT_VERIFIED)
 
 
 def _show(flow: str, rows: Sequence[GroupRow]) -> None:

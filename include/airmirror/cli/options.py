@@ -70,8 +70,12 @@ def new_identifier() -> str:
 
 
 def whoami() -> str:
-    """The user and host, as they stand in a decision."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    """The user and host, as they stand in a decision; by its number a user that the machine does not know."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
 
 
 By = Annotated[

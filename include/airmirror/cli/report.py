@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
-from airmirror.cli.flow_options import FlowOptions, flow_command
+from airmirror.cli.flow_options import FlowOptions, flow_command, is_of_subcommand
 from airmirror.cli.options import (
     DEFAULT_LEDGER,
     Expectations,
@@ -69,7 +69,7 @@ def report(
 
     Exit status: 0 all of it is proven, 1 not, 2 bad input.
     """
-    if context.invoked_subcommand is not None:
+    if is_of_subcommand(context):
         return
     from airmirror.flows.gates import expectations_of
     from airmirror.flows.report import report_flow
@@ -107,12 +107,13 @@ def check_report(
             "some of its records again on both clusters."
         ),
     ] = None,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
 ) -> None:
     """Check a report's signatures, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
     lines, is_sound = checked(file, public)
     if is_sound and config is not None:
-        more, is_sound = _spotted(file, config, secrets)
+        more, is_sound = _spotted(file, config, ledger, secrets)
         lines = [*more, *lines] if is_sound else [*lines[:-1], *more]
     _say(*lines)
     if not is_sound:
@@ -154,7 +155,7 @@ def _part(name: str) -> str:
     return re.sub(r"^\.|[^A-Za-z0-9_.+-]", "-", name)
 
 
-def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str], bool]:
+def _spotted(file: Path, config: Path, ledger: str, secrets: Path | None) -> tuple[list[str], bool]:
     """The result of a look at the clusters, in words, and whether nothing is wrong. Raises a cluster's error."""
     from airmirror.flows.report_spot import spot_check
     from airmirror.report.files import read_report
@@ -163,7 +164,7 @@ def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str],
     if stored.content.get("kind") != "flow":
         return ["note: a comparison's report names no digests: `airmirror compare` compares again"], True
     flow = str(stored.content["asked"]["flow"])
-    with opened_flow(config, flow, DEFAULT_LEDGER, secrets, shows=True) as opened:
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         found = spot_check(opened, stored.content, stored.sha256)
     lines = [*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes)]
     said = f"on the clusters now: the digests of {found.partitions} partitions agree"

@@ -13,7 +13,7 @@ from airmirror.cli.options import By, Yes, console, telling
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
-from airmirror.rows import rows_of
+from airmirror.rows import row_of, rows_of
 from airmirror.windows.resets import Choice, Reset
 
 if TYPE_CHECKING:  # every command would load it at its start
@@ -65,11 +65,14 @@ def reset(
     """
     if yes and not reason:
         raise typer.BadParameter("say why: --reason '…' is kept with the decision")
+    others = (topic, partition, start_again, recreate_remote_topic, new_remote_topic, accept_loss, forget)
+    if identity and any(others):
+        raise typer.BadParameter("--identity is of the flow: no topic and no other choice goes with it")
     said = {Choice.START_AGAIN: start_again, Choice.ACCEPT_LOSS: accept_loss, Choice.FORGET: forget}
     with given.opened(shows=not yes) as opened:
         chosen = [choice for choice, is_said in said.items() if is_said]
         if identity:
-            _reset_identity(opened, by, reason, yes)
+            _reset_identity(opened, by, reason, yes, given.as_json)
         elif not chosen and not yes:
             _show_problems(opened, topic or [], given.as_json)
         else:
@@ -105,7 +108,7 @@ def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -
         print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
-        show(console, "Nothing to decide: every partition can continue by itself.")
+        show(console, "Nothing to decide: all that was named can continue by itself.")
         return
     show(console, _table(opened.flow.name, resets))
     if order.choice is Choice.NEW_TOPIC:
@@ -121,7 +124,7 @@ def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -
     show(console, "Done: the next window continues there." if yes else _carry_out(opened, *_options(order)))
 
 
-def _reset_identity(opened: Opened, by: str, reason: str, yes: bool) -> None:
+def _reset_identity(opened: Opened, by: str, reason: str, yes: bool, as_json: bool) -> None:
     """Show whose internal topics the flow would continue with; with ``yes`` let it."""
     from airmirror.flows.reset import replace_identity, replaced_identity
 
@@ -130,6 +133,10 @@ def _reset_identity(opened: Opened, by: str, reason: str, yes: bool) -> None:
             theirs = replace_identity(opened, by, reason, tell)
     else:
         theirs = replaced_identity(opened)
+    if as_json:
+        row = row_of(theirs, "name source_cluster_id target_cluster_id") if theirs else None
+        print_json(console, {"flow": opened.flow.name, "done": yes, "continues": row})
+        return
     if theirs is None:
         show(console, "Nothing to decide: the flow's internal topics are its own.")
         return

@@ -43,11 +43,14 @@ def status(
     from airmirror.flows.status import flow_status
 
     checked = loaded(config, secrets)
+    wrong = ConfigurationError(str(config), checked.problems)
+    if flow in checked.broken:
+        raise wrong
     if checked.problems:
-        wrong = ConfigurationError(str(config), checked.problems)
         Console(stderr=True).print(line("error:", wrong), soft_wrap=True)
     configuration, found, failed = checked.configuration, [], list[AirmirrorError]()
-    rows = list[dict[str, Any]]()
+    broken = [] if flow else [each.name for each in checked.whole.enabled if each.name in checked.broken]
+    rows: list[dict[str, Any]] = [{"flow": name, "error": told(wrong)} for name in broken]
     for each in [configuration.flow(flow)] if flow else configuration.enabled:
         try:
             with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
@@ -55,7 +58,7 @@ def status(
                 rows.append(asdict(found[-1]))
         except AirmirrorError as error:
             # The ledger is all flows': each would wait for it again.
-            if flow or len(configuration.enabled) == 1 or isinstance(error, LedgerUnavailable):
+            if flow or len(checked.whole.enabled) == 1 or isinstance(error, LedgerUnavailable):
                 raise
             failed.append(error)
             rows.append({"flow": each.name, "error": told(error)})
@@ -65,7 +68,7 @@ def status(
         print_all(console, *(part for item in found for part in show.status(item)))
     for why in failed:
         Console(stderr=True).print(line("error:", why), soft_wrap=True)
-    if any(item.needs_somebody for item in found) or not all(why.transient for why in failed):
+    if broken or any(item.needs_somebody for item in found) or not all(why.transient for why in failed):
         raise typer.Exit(NOT_VERIFIED)
     if failed or any(item.unreachable for item in found):
         raise typer.Exit(TRY_AGAIN)

@@ -15,7 +15,6 @@ from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import Survey, load, parse, survey, translated
 from airmirror.config.model import Cluster, Comparison, Configuration, Flow, MoveGroup, Window
 from airmirror.config.settings import Settings
-from airmirror.config.values import masked
 
 __all__ = [
     "Cluster",
@@ -36,7 +35,6 @@ __all__ = [
     "connections_of",
     "explain",
     "load",
-    "masked",
     "parse",
     "resolve",
     "survey",

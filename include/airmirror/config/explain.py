@@ -10,7 +10,6 @@ from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFI
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
-from airmirror.config.values import masked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +62,12 @@ def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
     """Every key and client setting that counts for a flow that the file names, client settings as ``source.…``."""
     settings = placed(configuration)
     rows = [
-        ValueRow(each.key, masked(each.key, each.value), _origin(each.setting)) for each in effective(name, settings)
+        ValueRow(each.key, each.setting.shown if each.setting else each.value, _origin(each.setting))
+        for each in effective(name, settings)
     ]
     for side, alias in zip(("source", "target"), name.split("->"), strict=True):
         for key, setting in sorted(client_settings(alias, settings, name, side).items()):
-            rows.append(ValueRow(f"{side}.{key}", masked(key, setting.value), _origin(setting)))
+            rows.append(ValueRow(f"{side}.{key}", setting.shown, _origin(setting)))
     return rows
 
 

@@ -17,7 +17,7 @@ from airmirror.config.keys import KEYS
 from airmirror.config.model import Configuration, Flow, Setting
 from airmirror.config.places import OWN_KEYS, READ_AT, Level, Place, client_setting, place, unread
 from airmirror.config.resolve import Placed, cluster, flow, flows
-from airmirror.config.values import SOURCE, as_list, check, check_client, masked
+from airmirror.config.values import SOURCE, as_list, check, check_client
 
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Configuration:
@@ -139,8 +139,7 @@ def _judge(placed: Sequence[Placed], aliases: Sequence[str]) -> tuple[list[Probl
         try:
             _check(at, setting.value, _sources(at, placed))
         except ValueError as error:
-            value = masked(setting.key, setting.value.strip())
-            errors.append(Problem(setting.line, setting.key, f"{error} (it is {value!r})"))
+            errors.append(Problem(setting.line, setting.key, f"{error} (it is {setting.shown.strip()!r})"))
     return errors, notes
 
 

@@ -8,15 +8,28 @@ from dataclasses import dataclass, field
 from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownComparison, UnknownFlow
 from airmirror.config.keys import ROLES
 from airmirror.config.settings import Settings
+from airmirror.config.values import HIDDEN, is_secret
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One ``key = value`` of a file, its config providers resolved. ``line`` is None for an override."""
+    """One ``key = value`` of a file, its config providers resolved. ``line`` is None for an override.
+
+    ``reference``: what the file has where a config provider gave the value.
+    """
 
     key: str
     value: str = field(repr=False)
     line: int | None
+    reference: str = field(default="", repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The value as it may be shown: neither secrets, nor what a config provider gave, nor a notifier's arguments."""
+        value = self.reference or self.value
+        if self.key.endswith("on.failure.notifier") and " " in value.strip():
+            return f"{value.split()[0]} {HIDDEN}"
+        return HIDDEN if value and is_secret(self.key) else value
 
 
 @dataclass(frozen=True)

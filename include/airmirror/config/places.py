@@ -12,8 +12,10 @@ from airmirror.config.keys import (
     CLIENT,
     COMPARE_KEYS,
     CONNECTION,
+    COPIES,
     FAMILIES,
     KEYS,
+    LIBRDKAFKA,
     MOVE_KEYS,
     NOT_OF_RECORDS,
     OWN,
@@ -70,6 +72,11 @@ READ_AT = {
     KeyScope.MOVE: (Level.MOVE,),
     KeyScope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
 }
+
+READ = COPIES | LIBRDKAFKA
+"""The client settings that count here."""
+
+NO_CLIENTS = Unread("has no effect: Airmirror's clients do not have it", error=False)
 
 OWN_KEYS = {Level.COMPARE: COMPARE_KEYS, Level.MOVE: MOVE_KEYS}
 """The keys of the levels that share none with the others."""
@@ -128,26 +135,31 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
             return Unread(f"has no effect here: it is read {key.scope}", error=not known_to_mm2)
         return Unread(key.here, error=False) if key.use is Use.WITHOUT_EFFECT else None
     if setting := client_setting(at):
-        return _of_producer(setting.property)
+        return of_client(setting.property)
     for prefix, (_, reason) in FAMILIES.items():
         if at.name.startswith(prefix):
+            reason = reason or ("" if at.level is Level.TOP else f"it is read {KeyScope.DEPLOYMENT}")
             return Unread(f"{Use.WITHOUT_EFFECT}: {reason}", error=False) if reason else None
     role = _ROLE.fullmatch(at.name)
     name = role[4] if role else at.name
-    if name in CLIENT:
+    if name in CLIENT - READ:
+        return NO_CLIENTS
+    if name in READ:
         return Unread(f"has no effect here, as in MirrorMaker 2: write {_where_read(at, name)}", error=False)
     return Unread("unknown key", error=True, closest=_closest(at, aliases))
 
 
-def _of_producer(property_: str) -> Unread | None:
-    """Return a note on a tuning setting of producers that has no effect here."""
-    role, _, name = property_.partition(".")
+def of_client(property_: str) -> Unread | None:
+    """Return a note on a client setting that has no effect here, or not on the records."""
+    first, _, rest = property_.partition(".")
+    role, name = (first, rest) if first in ROLES else ("", property_)
     if role == "producer" and name in SET_HERE:
         return Unread("has no effect: everything is written with acks=all, records in transactions", error=False)
     if role == "producer" and name in NOT_OF_RECORDS:
         what = "counts for offset syncs, checkpoints and heartbeats only: records are copied in the batches that they are in"
         return Unread(f"{what}, compressed as they are", error=False)
-    return None
+    is_class = name in SECURITY and name.endswith(".class")  # others than Kafka's are refused where a client is made
+    return None if name in READ or is_class else NO_CLIENTS
 
 
 def _where_read(at: Place, name: str) -> str:

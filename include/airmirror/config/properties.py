@@ -67,5 +67,6 @@ def _value(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Write what a stranger wrote so that it begins no line of its own."""
-    return "".join(each if each.isprintable() else " " for each in text)
+    """Write what a stranger wrote so that it begins no line of its own, in the letters of such a file."""
+    printable = "".join(each if each.isprintable() else " " for each in text)
+    return printable.encode("iso-8859-1", "backslashreplace").decode("iso-8859-1")

@@ -29,7 +29,7 @@ class Provider:
     paths: tuple[str, ...] = ()
 
     def get(self, path: str, key: str) -> str:
-        """The value of a key. Raises LookupError or OSError, whose message holds no value."""
+        """The value of a key. Raises LookupError, OSError, ValueError or re.error."""
         if self.kind == "EnvVarConfigProvider":
             if self.allowlist is not None and not re.fullmatch(self.allowlist, key):
                 raise LookupError(f"the environment variable {key} is not in allowlist.pattern")
@@ -57,11 +57,22 @@ def transform(settings: list[Setting]) -> tuple[list[Setting], list[Problem]]:
     transformed = []
     for setting in settings:
         try:
-            transformed.append(replace(setting, value=_replaced(setting.value, providers)))
-        except (LookupError, OSError) as error:
-            reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error.args[0])
-            problems.append(Problem(setting.line, setting.key, reason))
+            value = _replaced(setting.value, providers)
+        except (LookupError, OSError, ValueError, re.error) as error:
+            problems.append(Problem(setting.line, setting.key, _reason(error)))
+        else:
+            reference = setting.value if value != setting.value else ""
+            transformed.append(replace(setting, value=value, reference=reference))
     return transformed, problems
+
+
+def _reason(error: Exception) -> str:
+    """An error of a provider in words that hold no value."""
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {error.filename}"
+    if isinstance(error, ValueError):
+        return f"a config provider can't read it: {type(error).__name__}"
+    return str(error.args[0]) if isinstance(error, LookupError) else f"allowlist.pattern: {error}"
 
 
 def _replaced(value: str, providers: Mapping[str, Provider]) -> str:

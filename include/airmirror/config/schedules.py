@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 CONTINUOUS = "@continuous"  # the next run begins when one has ended
+LONGEST_SECONDS = 10 * 365 * 86_400  # so that no sum of times is too large for a date
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _INTERVAL = re.compile(r"(\d+)\s*([a-z]+?)s?", re.IGNORECASE)
 _PRESETS = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
@@ -16,8 +17,8 @@ def interval_seconds(text: str) -> int | None:
     if not interval or interval[2].lower() not in _UNITS:
         return None
     seconds = int(interval[1]) * _UNITS[interval[2].lower()]
-    if seconds == 0:
-        raise ValueError("an interval has a length")
+    if not 0 < seconds <= LONGEST_SECONDS:
+        raise ValueError("an interval has a length, of ten years at most")
     return seconds
 
 

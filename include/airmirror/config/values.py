@@ -23,6 +23,7 @@ _TOPIC = re.compile(r"\{topic(?:#([^{}]+))?\}")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)
 _SECONDS = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,3})?", re.ASCII)
 _RANGES = re.compile(r"\d{1,5}", re.ASCII)
+LONGEST_MS = schedules.LONGEST_SECONDS * 1000
 _BITS = {KeyType.SHORT: 16, KeyType.INT: 32, KeyType.LONG: 64}
 
 
@@ -39,11 +40,6 @@ def renamed(template: str, topic: str) -> str:
 def is_secret(key: str) -> bool:
     """Return whether values of this key are passwords, JAAS configurations, PEM keys and the like."""
     return bool(_SECRET.search(key))
-
-
-def masked(key: str, value: str) -> str:
-    """The value of a key as it may be shown: "[hidden]" where it is secret."""
-    return HIDDEN if value and is_secret(key) else value
 
 
 def as_list(value: str) -> tuple[str, ...]:
@@ -126,7 +122,9 @@ def check(key: Key, value: str, source: str = "") -> None:
 def _check_integer(key: Key, value: str) -> None:
     if value not in key.values:
         try:
-            as_integer(value, key.type, key.minimum)
+            number = as_integer(value, key.type, key.minimum)
+            if key.name.endswith(".ms") and key.use is Use.USED and number > LONGEST_MS:
+                raise ValueError(f"must be at most {LONGEST_MS}, ten years")
         except ValueError as error:
             raise ValueError(" or ".join((str(error), *key.values))) from None
 
@@ -144,6 +142,10 @@ def check_client(name: str, value: str) -> None:
     allowed = _CLIENT_VALUES.get(name)
     if allowed and value.strip().lower() not in allowed:
         raise ValueError(f"must be one of {', '.join(allowed)}")
+    if name == "interceptor.classes" and value.strip():
+        raise ValueError("must not be set: Java classes can't run here, and interceptors may change records")
+    if name.endswith((".ms", ".bytes")):
+        as_integer(value)
     if name == "bootstrap.servers":
         for server in as_list(value) or ("",):
             found = _SERVER.fullmatch(server)

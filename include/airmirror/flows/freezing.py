@@ -35,7 +35,7 @@ from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Owne
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 
 
-class NotFrozen(AirmirrorError):
+class NotFrozen(AirmirrorError, bad_input=True):
     """Topics to unfreeze that are not frozen, or that only the whole flow keeps frozen."""
 
     flow: str
@@ -49,7 +49,7 @@ class NotFrozen(AirmirrorError):
         return f"flow {self.flow!r}: not frozen: {which} (frozen topics: {all_named(self.frozen) or 'none'})"
 
 
-class NoSuchTopic(AirmirrorError):
+class NoSuchTopic(AirmirrorError, bad_input=True):
     """Topics to freeze of which the flow has replicated nothing."""
 
     flow: str

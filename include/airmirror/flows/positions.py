@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
@@ -100,6 +100,7 @@ def _positions(source: Routes, chosen: Mapping[TopicPartition, Committed], at: s
     except ValueError as error:
         raise NoSuchPosition(at) from error
     source.refresh({key.topic for key in chosen})
+    moment = moment.replace(tzinfo=moment.tzinfo or UTC)  # as all that is printed
     offsets = offsets_with_patience(source, chosen, int(moment.timestamp() * 1000))
     ends = offsets_with_patience(source, chosen, -1)
     return {key: Committed(offset if offset >= 0 else ends[key]) for key, offset in offsets.items()}

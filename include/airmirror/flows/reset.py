@@ -195,8 +195,12 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = silent) 
 
 
 def _decide(mirror: Mirror, topics: Mapping[str, str], order: ResetOrder) -> list[Reset]:
-    looked = (facts for facts in _looked_at(mirror, topics, order.choice) if order.takes(facts.partition))
-    decided = (decide(facts, order.choice) for facts in looked)
+    looked = _looked_at(mirror, topics, order.choice)
+    absent = sorted(set(order.partitions) - {facts.partition for facts in looked})
+    if absent and not order.name:  # typed, and not of a question that was asked when they were there
+        reason = f"there is no partition {', '.join(map(str, absent))}"
+        raise ResetNotPossible(", ".join(order.topics), order.choice, reason)
+    decided = (decide(facts, order.choice) for facts in looked if order.takes(facts.partition))
     return [reset for reset in decided if reset is not None]
 
 

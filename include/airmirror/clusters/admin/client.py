@@ -21,7 +21,6 @@ from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.clusters.admin.shared import SharedClient, drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
-from airmirror.config.keys import SET_HERE
 from airmirror.errors import AirmirrorError
 
 TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
@@ -157,18 +156,16 @@ def connect(cluster: Cluster) -> Admin:
 
 
 def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
-    """confluent-kafka's Producer, with ``settings`` over the cluster's, whose acks and the like do not count.
+    """confluent-kafka's Producer, with ``settings`` over the cluster's.
 
     Raises UnsupportedClientSetting, also for what librdkafka does not take.
     """
-    found: dict[str, Any] = {
-        name: value for name, value in librdkafka_config(cluster, "producer").items() if name not in SET_HERE
-    }
-    found |= settings
-    if "transactional.id" in found:  # librdkafka refuses deliveries that may last longer than the transaction
-        longest = int(found.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
-        found["delivery.timeout.ms"] = min(int(found.get("delivery.timeout.ms", longest)), longest)
+    found: dict[str, Any] = librdkafka_config(cluster, "producer") | dict(settings)
     try:
+        if "transactional.id" in found:  # librdkafka refuses what may last longer than the transaction
+            longest = int(found.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+            for name, default in (("delivery.timeout.ms", longest), ("socket.timeout.ms", TRANSACTION_TIMEOUT_MS)):
+                found[name] = min(int(found.get(name, default)), longest)
         return Producer(found | {"logger": _librdkafka_log})
     except (KafkaException, TypeError, ValueError) as error:
         reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)

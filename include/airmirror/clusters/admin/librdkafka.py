@@ -7,68 +7,40 @@ changing who is trusted or how to log in (a JCEKS store, a login class) is an er
 from __future__ import annotations
 
 import logging
+import re
 
 from airmirror.clusters.security.model import OAUTHBEARER, Login, Security, Store
 from airmirror.clusters.security.settings import security_of
 from airmirror.clusters.security.stores import identity, kind_of, trusted
 from airmirror.config import Cluster
+from airmirror.config.keys import LIBRDKAFKA, LOG_IN, ROLES
 
 log = logging.getLogger(__name__)
 
 
-_SAME = (
-    "bootstrap.servers client.dns.lookup client.id connections.max.idle.ms enable.metrics.push metadata.max.age.ms "
-    "reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms "
-    "socket.connection.setup.timeout.ms"
-)
-_CONSUMER = (
-    "allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack enable.auto.commit "
-    "fetch.max.bytes fetch.min.bytes group.id group.instance.id group.protocol heartbeat.interval.ms isolation.level "
-    "max.partition.fetch.bytes max.poll.interval.ms session.timeout.ms"
-)
-_PRODUCER = (
-    "acks batch.size compression.type delivery.timeout.ms enable.idempotence linger.ms "
-    "max.in.flight.requests.per.connection retries transaction.timeout.ms transactional.id"
-)
-_SAME_FOR = {
-    "admin": frozenset(_SAME.split()),
-    "consumer": frozenset(f"{_SAME} {_CONSUMER}".split()),
-    "producer": frozenset(f"{_SAME} {_PRODUCER}".split()),
-}
 _RENAMED = {
+    "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "request.timeout.ms": "socket.timeout.ms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-_RENAMED_FOR = {
-    "admin": _RENAMED,
-    "consumer": _RENAMED | {"fetch.max.wait.ms": "fetch.wait.max.ms"},
-    "producer": _RENAMED | {"max.request.size": "message.max.bytes"},
+RANGES = {
+    "batch.size": (1, 2**31 - 1),
+    "connections.max.idle.ms": (0, 2**31 - 1),
+    "delivery.timeout.ms": (0, 2**31 - 1),
+    "linger.ms": (0, 900_000),
+    "message.max.bytes": (1_000, 1_000_000_000),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "reconnect.backoff.max.ms": (100, 3_600_000),  # no less than librdkafka's own reconnect.backoff.ms,
+    "reconnect.backoff.ms": (0, 10_000),  # and no more than its own maximum: it refuses what contradicts the other
+    "retry.backoff.max.ms": (1, 300_000),
+    "retry.backoff.ms": (1, 300_000),
+    "socket.connection.setup.timeout.ms": (1_000, 2**31 - 1),
+    "socket.receive.buffer.bytes": (0, 100_000_000),
+    "socket.send.buffer.bytes": (0, 100_000_000),
+    "socket.timeout.ms": (10, 300_000),
 }
-# Read by the log-in and the stores below.
-_READ = frozenset(
-    {
-        "sasl.jaas.config",
-        "sasl.mechanism",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.token.endpoint.url",
-        "security.protocol",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-        "ssl.key.password",
-    }
-)
+"""What librdkafka takes of settings that only tune; beyond it Java's, -1 among them, count as the nearest of these."""
 
 
 def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
@@ -76,11 +48,10 @@ def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
     java = cluster.client(role)
     settings: dict[str, str] = {}
     for name, value in java.items():
-        if name in _SAME_FOR[role]:
-            settings[name] = value
-        elif renamed := _RENAMED_FOR[role].get(name):
-            settings[renamed] = "0" if value == "-1" else value  # Java's -1, the system's own buffer size, is 0 here
-        elif name not in _READ:
+        if name in LIBRDKAFKA & ROLES[role]:
+            renamed = _RENAMED.get(name, name)
+            settings[renamed] = _within(RANGES[renamed], value) if renamed in RANGES else value
+        elif name not in LOG_IN:
             log.debug("cluster %r: %s has no meaning for librdkafka and is left out", cluster.alias, name)
     security = security_of(cluster.alias, java)
     settings["security.protocol"] = security.protocol.lower()
@@ -91,9 +62,10 @@ def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
     return settings
 
 
-def is_read(name: str) -> bool:
-    """Return whether librdkafka knows a client setting, by its Java name."""
-    return name in _READ or any(name in _SAME_FOR[role] or name in _RENAMED_FOR[role] for role in _SAME_FOR)
+def _within(allowed: tuple[int, int], value: str) -> str:
+    """A number brought within a range; what is no number stays, for librdkafka to refuse."""
+    number = re.fullmatch(r"\s*([+-]?[0-9]+)\s*", value, re.ASCII)
+    return str(max(allowed[0], min(int(number[1]), allowed[1]))) if number else value
 
 
 def _trust(security: Security) -> dict[str, str]:

@@ -33,7 +33,7 @@ _OF_PODS = dict.fromkeys(
         *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
     ),
     "of MirrorMaker 2's pods",
-) | {"rack": "of pods; to read from the nearest replica, set <source>.consumer.client.rack"}
+) | {"rack": "of pods; slots fetch from the leaders of partitions"}
 _OF_CONNECT = dict.fromkeys(("groupId", "configStorageTopic", "statusStorageTopic"), "there is no Connect cluster")
 _OF_RUNNING = dict.fromkeys(
     ("autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"), "Airflow's scheduler and retries do it"

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from airmirror.config.keys import airmirror, clients, connect, mirrormaker, named
-from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
+from airmirror.config.keys.clients import (
+    COPIES,
+    LIBRDKAFKA,
+    LOG_IN,
+    NOT_OF_RECORDS,
+    PREFIXES,
+    ROLES,
+    SECURITY,
+    SET_HERE,
+)
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, KeyScope, KeyType, Use
 
@@ -32,6 +41,8 @@ __all__ = [
     "COPIES",
     "FAMILIES",
     "KEYS",
+    "LIBRDKAFKA",
+    "LOG_IN",
     "MOVE_KEYS",
     "NOT_OF_RECORDS",
     "OWN",

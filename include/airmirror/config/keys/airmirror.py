@@ -127,7 +127,8 @@ KEYS = (
     ),
     INT(
         "retention.days",
-        "Days to keep verified mapping records, and pages that are no evidence; not set: for ever.",
+        "Days to keep verified mapping records, and pages that are no evidence. Not set: mapping records until the source has "
+        "deleted what they are of, the newest 200 pages of a kind.",
         minimum=1,
     ),
     # Groups, topologies, errors

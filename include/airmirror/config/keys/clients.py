@@ -84,24 +84,41 @@ ROLES = {
 }
 """The settings that each kind of client knows."""
 
-COPIES = SECURITY | _names(
+LOG_IN = _names(
+    """
+    sasl.jaas.config sasl.mechanism sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+    security.protocol ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.key.password
+    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
+    """
+)
+"""What is read of SECURITY. Of Java's classes there Kafka's own pass, others are refused where a client is made."""
+
+COPIES = LOG_IN | _names(
     """
     bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms compression.type compression.gzip.level
     compression.lz4.level compression.zstd.level
     """
 )
-"""What windows read when they copy, with a client of their own; everything else goes through librdkafka."""
+"""What windows read when they copy, with a client of their own."""
+
+LIBRDKAFKA = _names(
+    """
+    bootstrap.servers client.dns.lookup client.id connections.max.idle.ms enable.metrics.push metadata.max.age.ms
+    receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retry.backoff.max.ms
+    retry.backoff.ms send.buffer.bytes socket.connection.setup.timeout.ms
+    batch.size compression.type delivery.timeout.ms linger.ms max.request.size transaction.timeout.ms
+    """
+)
+"""What counts besides LOG_IN for everything else, which goes through librdkafka."""
 
 SET_HERE = _names(
     "acks enable.idempotence max.in.flight.requests.per.connection retries transactional.id transaction.two.phase.commit.enable"
 )
 """What a producer's settings can't change: everything is written with acks=all, records in transactions."""
 
-NOT_OF_RECORDS = _names(
-    """
-    batch.size buffer.memory delivery.timeout.ms linger.ms max.block.ms max.request.size
-    """
-)
+NOT_OF_RECORDS = _names("batch.size delivery.timeout.ms linger.ms max.request.size")
 """What shapes a producer's batches: records keep theirs; it counts for offset syncs, checkpoints and heartbeats only."""
 
 PREFIXES = {

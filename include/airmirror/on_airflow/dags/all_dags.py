@@ -73,19 +73,22 @@ def check_configuration() -> None:
 
 
 def _read() -> tuple[Configuration, tuple[Problem, ...]]:
-    """The flows that can run, and everything that is wrong, with their notifiers too. Raises ConfigurationError."""
+    """The flows that can run, and everything that is wrong, with their DAGs too. Raises ConfigurationError."""
     found = sound(deployment().config)
-    problems = list(found.problems)
-    for flow in found.whole.enabled:
+    return found.configuration, (*found.problems, *unfit_for_dags(found.whole))
+
+
+def unfit_for_dags(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what is wrong with enabled flows that only Airflow can say: their notifiers, and schedules that no DAG can have."""
+    for flow in configuration.enabled:
         try:
             callbacks(flow, "replicate")
         except AirmirrorError as error:
-            problems.append(problem_of(found.whole, flow.name, KEY, error))
+            yield problem_of(configuration, flow.name, KEY, error)
         try:
             union(flow.name, rehearsal_schedules(flow))
         except TwoSchedules as error:
-            problems.append(problem_of(found.whole, flow.name, next(iter(rehearsal_schedules(flow))), error))
-    return found.configuration, tuple(problems)
+            yield problem_of(configuration, flow.name, next(iter(rehearsal_schedules(flow))), error)
 
 
 def _has_dags(configuration: Configuration) -> bool:
