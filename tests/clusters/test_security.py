@@ -214,7 +214,7 @@ def test_a_cluster_takes_its_stores_along(signs: Authority, mirror: Authority, t
     (tmp_path / "trust.p12").unlink()
     (tmp_path / "key.p12").unlink()
     assert found.client("consumer")["client.id"] == "mine"
-    for role in ("consumer", "producer"):
+    for role in ("consumer", "producer", "admin"):
         security = security_of("east", found.client(role))
         context_of("east", security)
         assert security.truststore and trusted(security.truststore) == signs.pem

@@ -15,10 +15,11 @@ import sqlalchemy as sql
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, LedgerUnavailable, queries, tables
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, LedgerUnavailable, database, queries, tables
 from airmirror.ledger.database import reading, writing
 from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
+from airmirror.threads import begin
 from airmirror.windows.results import committed
 from airmirror.wire.mappings import (
     FlowIdentity,
@@ -300,6 +301,36 @@ def test_no_other_rebuild_loads_a_part_while_it_takes_the_old_one_s_place(postgr
         with writing(one.engine, beside.flow), pytest.raises(LedgerUnavailable, match="lock timeout"):
             other.flow(flow.flow).replace_by(other.flow(beside.flow))
         assert flow.last_mappings() == {} and beside.last_mappings() == {("orders", 0): mapping(0, 10)}
+
+
+def test_a_writer_that_stands_still_holds_up_nobody_for_long(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one whose machine is gone: PostgreSQL by itself would wait for two hours. What a URL says counts more."""
+    monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.3)
+    url = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
+    patient = f"{url}&options=-c%20idle_in_transaction_session_timeout%3D60000"
+    with closing(Ledger(url)) as one, closing(Ledger(patient)) as other:
+        with writing(other.engine, "a->b"), pytest.raises(LedgerUnavailable, match="lock timeout"):
+            begin(lambda: one.flow("a->b").note_begun("x")).result(30)
+        with (
+            pytest.raises(LedgerUnavailable, match=r"terminating connection|closed the connection"),
+            writing(one.engine, "a->b") as connection,
+        ):
+            begin(lambda: other.flow("a->b").note_begun("x")).result(30)
+            connection.scalar(sql.text("select 1"))
+
+
+def test_what_the_url_says_of_a_connection_counts() -> None:
+    given = list[dict[str, object]]()
+    engine = database.connect("postgresql+psycopg2://nowhere/ledger?connect_timeout=3")
+
+    @sql.event.listens_for(engine, "do_connect")
+    def connects(_dialect: object, _record: object, _arguments: object, settings: dict[str, object]) -> None:
+        given.append(settings)
+        raise LedgerUnavailable("here", "planted")
+
+    with pytest.raises(LedgerUnavailable):
+        engine.connect()
+    assert given[0]["connect_timeout"] == "3" and given[0]["tcp_user_timeout"] == 60_000
 
 
 def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledger: Ledger) -> None:

@@ -16,9 +16,8 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from airmirror.clusters.security.settings import security_of
-from airmirror.config import properties
 from airmirror.flows.audit import Range
-from airmirror.flows.prepare import open_flow
+from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
@@ -30,8 +29,11 @@ from airmirror.on_airflow.tasks.submit import (
     DriverNotPossible,
     KubernetesClientMissing,
     LedgerOutOfReach,
+    SparkSubmitMissing,
+    Submission,
     SubmittedWindowFailed,
 )
+from airmirror.on_spark import job
 from airmirror.on_spark.ranges import read_ranges
 from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
@@ -57,6 +59,17 @@ east.ssl.truststore.location = {store}
 east.admin.ssl.truststore.location = {store}
 config.providers = env
 config.providers.env.class = EnvVarConfigProvider
+east->west.source.cluster.ssl.truststore.location = {store}
+"""
+CONNECTED = """
+clusters = east, west, north
+east.airflow.conn.id = kafka_east
+north.airflow.conn.id = kafka_north
+north.bootstrap.servers = old:9092
+west.bootstrap.servers = three:9092
+east->west.enabled = true
+east->west.source.cluster.security.protocol = PLAINTEXT
+north->west.enabled = true
 """
 
 
@@ -290,15 +303,17 @@ def test_a_window_ends_as_it_has_whatever_becomes_of_its_secret(
 def test_an_account_that_may_not_make_secrets_is_told_its_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = _Pods(0)
     monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
-    for status in (403, 429, 503):
+    for status in (403, 413, 422, 429, 503):
 
         def refuse(namespace: str, body: object, status: int = status) -> None:
             raise ApiException(status=status, reason="planted")
 
         monkeypatch.setattr(pods, "create_namespaced_secret", refuse)
-        with pytest.raises(SecretRefused, match=f"{status} planted.*rights.yaml") as caught, files_in_secret({}, "n"):
+        with pytest.raises(SecretRefused, match=f"{status} planted") as caught, files_in_secret({}, "n"):
             pass
-        assert caught.value.transient == (status != 403)
+        assert caught.value.transient == (status in (429, 503))
+        assert ("rights.yaml" in str(caught.value)) == (status == 403)
+        assert ("narrow the run down" in str(caught.value)) == (status in (413, 422))
 
 
 def test_a_secret_of_which_no_answer_came_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,26 +357,112 @@ def test_a_driver_in_a_pod_is_given_what_its_configuration_refers_to(
     config.write_text(REFERRING.format(store=store))
     monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
     monkeypatch.setenv("EAST_PASSWORD", "planted ${env:NOT_A_REFERENCE}")
-    place = Deployment(config=config, ledger=POSTGRESQL, expectations=Path(), alert_receivers=(), metrics_conn_id="")
-    with open_flow(config, "east->west", f"sqlite:///{tmp_path / 'ledger.db'}") as opened:
+    window = submission(config, namespace="mirrors")
+    with work.opened_flow(window.deployment, "east->west", Selection()) as opened, window._files(opened):
         before = [opened.flow.source.client(role) for role in ROLES]
-        window = submit.Submission(place, "east->west", "w1", "c", Selection(), is_cluster=True, namespace="mirrors")
-        with window._files(opened):
-            ((_, files),) = pods.secrets.items()
+        ((_, files),) = pods.secrets.items()
     monkeypatch.delenv("EAST_PASSWORD")
     store.unlink()
     config.unlink()
     for name in (CONFIG, SECRETS):
         (tmp_path / name).write_text(files[name])
-    overrides = properties.overrides(tmp_path / SECRETS)
-    assert overrides.pop("AIRMIRROR_LEDGER") == POSTGRESQL
-    with open_flow(tmp_path / CONFIG, "east->west", f"sqlite:///{tmp_path / 'ledger.db'}", overrides) as opened:
-        for role, was in zip(ROLES, before, strict=True):
-            security = security_of("east", opened.flow.source.client(role))
-            assert security.truststore and security.truststore.certificates == AUTHORITY
-            assert opened.flow.source.client(role)["sasl.jaas.config"] == was["sasl.jaas.config"]
-            assert 'password="planted ${env:NOT_A_REFERENCE}"' in was["sasl.jaas.config"]
-        assert opened.flow.source.bootstrap_servers == ("one:9092", "two:9092")
+    flow = as_its_driver_has_it(tmp_path / CONFIG, tmp_path / SECRETS, monkeypatch).flow
+    for role, was in zip(ROLES, before, strict=True):
+        security = security_of("east", flow.source.client(role))
+        assert security.truststore and security.truststore.certificates == AUTHORITY
+        assert flow.source.client(role)["sasl.jaas.config"] == was["sasl.jaas.config"]
+        assert 'password="planted ${env:NOT_A_REFERENCE}"' in was["sasl.jaas.config"]
+    assert flow.source.bootstrap_servers == ("one:9092", "two:9092")
+
+
+@pytest.mark.parametrize("namespace", [None, "mirrors"])
+def test_a_driver_has_what_connections_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, namespace: str | None
+) -> None:
+    """Over the flow's own lines, whatever keys a configuration knows, and of the other source that may write the same topics."""
+    pods, config = _Pods(0), tmp_path / "mirror.properties"
+    config.write_text(CONNECTED)
+    monkeypatch.setattr(kube_client, "get_kube_client", lambda: pods)
+    held = {
+        "security.protocol": "SSL",
+        "enable.ssl.certificate.verification": "true",
+        "transaction.timeout.ms": "90000",
+    }
+    for alias, server in (("east", "one:9092"), ("north", "new:9092")):
+        of_alias = {"conn_type": "airmirror_kafka", "host": server, "extra": held}
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{alias.upper()}", json.dumps(of_alias))
+    window = submission(config, namespace)
+    with work.opened_flow(window.deployment, "east->west", Selection()) as opened, window._files(opened) as files:
+        if namespace is None:
+            opened = as_its_driver_has_it(config, Path(files.paths[SECRETS]), monkeypatch)
+        else:
+            ((_, found),) = pods.secrets.items()
+            (tmp_path / SECRETS).write_text(found[SECRETS])
+            opened = as_its_driver_has_it(config, tmp_path / SECRETS, monkeypatch)
+    north = opened.configuration.flow("north->west").source
+    assert opened.flow.source.bootstrap_servers == ("one:9092",) and north.bootstrap_servers == ("new:9092",)
+    assert opened.flow.source.properties == north.properties == held
+    assert opened.configuration.flow("east->west").source == opened.flow.source
+
+
+def submission(config: Path, namespace: str | None = None) -> Submission:
+    ledger = f"sqlite:///{config.with_suffix('.db')}"
+    place = Deployment(config=config, ledger=ledger, expectations=Path(), alert_receivers=(), metrics_conn_id="")
+    in_pod = namespace is not None
+    return Submission(place, "east->west", "w1", "spark_test", Selection(), is_cluster=in_pod, namespace=namespace)
+
+
+def as_its_driver_has_it(config: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """The flow as the application has it when it begins."""
+    seen = list[Opened]()
+
+    def prepare(opened: Opened) -> None:
+        seen.append(opened)
+        raise LedgerOutOfReach("planted")
+
+    monkeypatch.setattr(job, "prepare", prepare)
+    words = {"--config": config, "--flow": "east->west", "--window": "w1", "--secrets": secrets}
+    assert job.main([str(word) for pair in words.items() for word in pair]) == job.FINAL
+    return seen[0]
+
+
+def test_a_driver_s_files_go_before_its_end_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow kills a task that has not ended five seconds later."""
+    config, left = tmp_path / "mirror.properties", list[bool]()
+    config.write_text(REFERRING.format(store=tmp_path))
+    monkeypatch.setenv("EAST_PASSWORD", "planted")
+    window = submission(config)
+
+    class Hook:
+        _submit_sp = None
+
+        def __init__(self, **given: Any) -> None:
+            arguments = given["application_args"]
+            self.secrets = Path(arguments[arguments.index("--secrets") + 1])
+
+        def submit(self, application: str) -> None:
+            left.append(self.secrets.exists())
+            window.kill()
+            raise AirflowException("killed")
+
+        def on_kill(self) -> None:
+            left.append(self.secrets.parent.exists())
+
+    monkeypatch.setattr(submit, "SparkSubmitHook", Hook)
+    with pytest.raises(SubmittedWindowFailed):
+        window.run()
+    assert left == [True, False]
+
+
+def test_a_worker_without_spark_submit_is_told_what_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "mirror.properties"
+    config.write_text(REFERRING.format(store=tmp_path))
+    monkeypatch.setenv("EAST_PASSWORD", "planted")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "local[2,4]"}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkSubmitMissing, match=r"needs spark-submit.*extra 'spark'") as caught:
+        submission(config).run()
+    assert not caught.value.transient
 
 
 def test_airflow_needs_a_package_for_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:

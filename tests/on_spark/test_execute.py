@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from airmirror.config import parse
 from airmirror.on_spark import execute
+from airmirror.on_spark.sessions import SparkUnavailable
 from airmirror.slot.contract import Slot
 
 
 class Stuck:
     """In place of a session: the job waits for ever, that is until it is interrupted a second time."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error or PySparkException("interrupted")
         self.interrupted: list[str] = []
         self.twice = threading.Event()
 
@@ -38,10 +40,16 @@ class Stuck:
 
     def collect(self) -> None:
         assert self.twice.wait(60)
-        raise PySparkException("interrupted")
+        raise self.error
 
 
-def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+ABORTED = "Job aborted due to stage failure: Task 0 failed 4 times"
+OF_JAVA = Py4JError(f"An error occurred while calling o58.collectToPython.\n: {ABORTED}\n\tat org.apache.spark")
+
+
+@pytest.mark.parametrize("error", [None, OF_JAVA])
+def test_a_job_that_does_not_end_is_interrupted(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark in this process has errors that are none of PySpark's."""
     monkeypatch.setattr(execute, "most_seconds", lambda slot: 0.01)
     lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
     flow = parse(lines, "test").flow("a->b")
@@ -57,11 +65,27 @@ def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pyt
         mapping_topic="mappings",
         partitions=(),
     )
-    session = Stuck()
-    with pytest.raises(execute.SparkJobFailed) as caught:
+    session = Stuck(error)
+    with pytest.raises(execute.SparkJobFailed, match="was not done after") as caught:
         execute.execute(session, [slot])  # type: ignore[arg-type]
     of_the_flow, of_this_one = session.interrupted
     assert caught.value.transient and of_the_flow == execute.tag("a->b") and of_this_one != of_the_flow
+
+
+def test_a_job_that_java_or_the_network_ends_says_why() -> None:
+    assert execute.reason(str(OF_JAVA)) == ABORTED
+    details = 'details = "failed to connect to all addresses"'
+    said = f"<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\t{details}\n>"
+    assert execute.reason(said) == "failed to connect to all addresses"
+
+
+def test_whoever_ends_a_window_waits_for_no_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "connect", lambda *_: threading.Event().wait())
+    monkeypatch.setattr(execute, "INTERRUPT_SECONDS", 0.05)
+    flow = parse("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n", "t")
+    with pytest.raises(SparkUnavailable) as caught:
+        execute.interrupt("sc://nowhere/;token=planted", flow.flow("a->b"))
+    assert caught.value.transient and "planted" not in str(caught.value)
 
 
 def test_a_process_interrupts_its_own_job_and_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from airmirror.config import parse
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.on_spark import sessions
-from airmirror.on_spark.execute import CHECKED, ExecutorsNotReady, OtherPython, check_executors
+from airmirror.on_spark.execute import CHECKED, ExecutorsNotReady, OtherPython, check_executors, tag
 from airmirror.on_spark.windows import on_spark
 from airmirror.windows.demand import Demand
 
@@ -34,7 +34,7 @@ class FakeSession:
     """In place of a session: every job fails with ``said``, if there is anything to say; ``conf`` is itself."""
 
     def __init__(self, said: str = "") -> None:
-        self.said, self.jobs, self.kept = said, 0, dict[str, str]()
+        self.said, self.jobs, self.kept, self.tags = said, 0, dict[str, str](), list[str]()
         self.conf = self
 
     def get(self, key: str, default: str) -> str:
@@ -48,8 +48,8 @@ class FakeSession:
 
     mapInArrow = range
 
-    def interruptTag(self, _: str) -> None:
-        pass
+    def interruptTag(self, tag: str) -> None:
+        self.tags.append(tag)
 
     addTag = removeTag = interruptTag
 
@@ -74,6 +74,7 @@ def test_a_session_is_asked_once() -> None:
     session.kept[CHECKED] = "3.9"  # another driver has joined it
     check(session)
     assert session.jobs == 2
+    assert tag("a->b") not in session.tags, "the window that has the lease runs under it, and would be interrupted"
 
 
 def test_another_python_is_final_and_the_session_is_asked_again() -> None:

@@ -225,6 +225,7 @@ def test_a_server_that_is_away_is_not_waited_for_long(connect_server: ConnectSer
         while (wait := state.next_attempt()) is not None:
             waits.append(wait)
         assert 30_000 < sum(waits) < 60_000
+        assert sessions.KEEPALIVE in spark.client._builder._channel_options  # type: ignore[attr-defined]
     finally:
         close(spark)
 

@@ -23,7 +23,15 @@ Row = dict[str, Any]
 Made = TypeVar("Made")
 
 DIALECTS = ("sqlite", "postgresql")
-PATIENCE_SECONDS = 60  # for SQLite's one writer
+PATIENCE_SECONDS = 60  # for whoever writes; on PostgreSQL also with one that does nothing in its transaction
+# libpq's own would wait for hours for a machine that is gone. What the URL says of them counts.
+LIBPQ = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 def connect(url: str) -> Engine:
@@ -69,6 +77,8 @@ def _engine(url: URL, **options: Any) -> Engine:
         return engine
     if url.drivername == "postgresql+psycopg2":  # deletes of many rows travel together; psycopg 3 does so by itself
         options["executemany_mode"] = "values_plus_batch"
+    if "psycopg" in url.get_driver_name():
+        options["connect_args"] = {name: value for name, value in LIBPQ.items() if name not in url.query}
     # A server that was restarted has forgotten the connections of the pool.
     return sql.create_engine(url, pool_pre_ping=True, **options)
 
@@ -128,10 +138,19 @@ def writing(engine: Engine, what: str) -> Iterator[Connection]:
 
 
 def exclude(connection: Connection, what: str) -> None:
-    """Let no other transaction write to ``what`` from now on, until this one ends. SQLite has one that writes at a time."""
+    """Let no other transaction write to ``what`` from now on, until this one ends. SQLite has one that writes at a time.
+
+    A transaction of a machine that stands still, or is gone, ends after a while; what the server or the URL say of that counts.
+    """
     if connection.dialect.name == "postgresql":
         key = sql.func.hashtextextended(f"airmirror.ledger {what}", 0)
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(key)))
+        limits = (_limit(name) for name in ("lock_timeout", "idle_in_transaction_session_timeout"))
+        connection.execute(sql.select(*limits, sql.func.pg_advisory_xact_lock(key)))
+
+
+def _limit(name: str) -> sql.ColumnElement[str]:
+    own = sql.func.nullif(sql.func.current_setting(name), "0")
+    return sql.func.set_config(name, sql.func.coalesce(own, f"{PATIENCE_SECONDS * 1000:.0f}"), True)
 
 
 def same(

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.clusters.security.settings import self_contained
@@ -67,14 +66,14 @@ def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts
         spark.addTag(tag)
         work = in_tasks(pickle.dumps((ends.source, ends.target, view)), "run_parts")
         return [decode(answer) for answer in run_tasks(spark, parts, work)]
-    except PySparkException as error:
+    except sessions.SPARK_ERRORS as error:
         said = str(error) or type(error).__name__
         raise not_begun(ends.name, said) or CompareJobFailed(reason(said)) from error
     except BadAnswer as error:
         raise CompareJobFailed(f"the answer of a task can't be used: {error}") from error
     except BaseException as error:
         if not isinstance(error, Exception):  # Ctrl-C, or the time-out of Airflow's task
-            with suppress(PySparkException):  # a server that is gone runs nothing
+            with suppress(*sessions.SPARK_ERRORS):  # a server that is gone runs nothing
                 spark.interruptTag(tag)
         raise
     finally:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.clusters.security.settings import self_contained
@@ -22,18 +21,21 @@ from airmirror.config import Cluster, Flow, Settings
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
-from airmirror.on_spark.sessions import CLOSED, close, connect
+from airmirror.on_spark.sessions import CLOSED, SPARK_ERRORS, SparkUnavailable, close, connect, first_line, shown
 from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASKS, MissingPackage
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
+from airmirror.threads import begin
 
 ATTEMPTS = 4  # of a task, as Spark has it by default
 AGAIN_SECONDS = 5.0  # between two interruptions of a job that is late
+INTERRUPT_SECONDS = 30.0  # for whoever ends a window: its slots are fenced after it
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them
 Work = Callable[[Iterable[Any]], Iterator[Any]]  # a function of tasks, for mapInArrow
 CHECKED = "spark.airmirror.python"  # of a session: the driver's Python whose functions its executors have run
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\d+\.\d+)")
 _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] PyArrow")
+_CALLED = re.compile(r"An error occurred while calling \S+\s*:\s*")  # Py4J's own first line
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
@@ -100,12 +102,19 @@ def own_tag(flow: str) -> str:
 
 
 def interrupt(url: str, flow: Flow) -> None:
-    """Interrupt the flow's jobs of this process on a Spark Connect server. Raises SparkUnavailable."""
-    spark = connect(url, flow)
+    """Interrupt the flow's jobs of this process on a Spark Connect server. Raises SparkUnavailable, also of one that hangs."""
+
+    def work() -> None:
+        spark = connect(url, flow)
+        try:
+            spark.interruptTag(own_tag(flow.name))
+        finally:
+            close(spark)
+
     try:
-        spark.interruptTag(own_tag(flow.name))
-    finally:
-        close(spark)
+        begin(work).result(INTERRUPT_SECONDS)
+    except TimeoutError as error:
+        raise SparkUnavailable(shown(url), f"it has not answered for {INTERRUPT_SECONDS:.0f} s") from error
 
 
 def check_executors(spark: SparkSession, flow: str) -> None:
@@ -120,7 +129,7 @@ def check_executors(spark: SparkSession, flow: str) -> None:
         with _limited(spark, flow, START_SECONDS, is_late):
             spark.range(0, 1, 1, 1).mapInArrow(_unchanged(), "id long").collect()
         spark.conf.set(CHECKED, own)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         said = str(error) or type(error).__name__
         why = f"it has not begun within {START_SECONDS:.0f} s" if is_late.is_set() else reason(said)
         raise not_begun(flow, said) or ExecutorsNotReady(flow, why) from error
@@ -151,10 +160,11 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     asked = {partition.key for slot in slots for partition in slot.partitions}
     limit, is_late = most_seconds(slots[0]), threading.Event()
     try:
-        with _limited(spark, flow, limit, is_late):
+        spark.interruptTag(tag(flow))
+        with _limited(spark, flow, limit, is_late, tag(flow)):
             answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
         return [result for answer in answers for result in decode(answer, asked)]
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if is_late.is_set():
             raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
         said = str(error) or type(error).__name__
@@ -164,11 +174,11 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
 
 
 @contextmanager
-def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.Event) -> Iterator[None]:
-    """Interrupt the flow's jobs, those that an earlier window left now, what this thread runs where it lasts for longer."""
+def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.Event, *more: str) -> Iterator[None]:
+    """Interrupt what this thread runs where it lasts for longer; its jobs have ``more`` tags than those of this process."""
     # An interruption may still be on its way when its job has ended: by a tag of this execution alone it meets no later one.
     is_over, own = threading.Event(), f"{tag(flow)} {uuid4().hex}"
-    tags = (tag(flow), own_tag(flow), own)
+    tags = (*more, own_tag(flow), own)
 
     def end_when_late() -> None:
         if is_over.wait(seconds):
@@ -176,11 +186,10 @@ def _limited(spark: SparkSession, flow: str, seconds: float, is_late: threading.
         is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
         # Spark interrupts only what has begun: a job that it begins later is met by the next interruption.
         while not is_over.is_set():
-            with suppress(PySparkException):  # whoever waits for the job gets the server's error
+            with suppress(*SPARK_ERRORS):  # whoever waits for the job gets the server's error
                 spark.interruptTag(own)
             is_over.wait(AGAIN_SECONDS)
 
-    spark.interruptTag(tag(flow))
     for name in tags:
         spark.addTag(name)
     threading.Thread(target=end_when_late, name="late", daemon=True).start()
@@ -240,8 +249,8 @@ def not_begun(flow: str, said: str) -> AirmirrorError | None:
 
 def reason(said: str) -> str:
     """Return the useful part of Spark's long error: its first line, and the last error of a Python worker."""
-    first, *rest = said.strip().splitlines() or [""]
-    found = " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
+    said = _CALLED.sub("", said).strip()
+    found = " ".join([first_line(said), *[line for line in said.splitlines()[1:] if _PYTHON_ERROR.match(line)][-1:]])
     if any(word in said for word in CLOSED):
         return f"the Spark Connect server was restarted, or has ended the session ({found})"
     return found

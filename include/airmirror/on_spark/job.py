@@ -15,6 +15,7 @@ from airmirror.flows.gates import expectations_of
 from airmirror.flows.post_window import POST_WINDOW_TASKS, do_tasks
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.flows.selection import Selection
+from airmirror.on_spark.clusters import with_clusters
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
@@ -24,6 +25,7 @@ from airmirror.windows.window import WindowOrder
 APPLICATION = Path(__file__).parents[1] / "spark_jobs" / "replicate_window.py"  # the file that spark-submit is given
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
+CLUSTERS = "AIRMIRROR_CLUSTERS"  # in the file of secrets: what Airflow knows of them
 EXPECTATIONS = "AIRMIRROR_EXPECTATIONS"
 _TASK_FLAGS = ("offset_syncs", "checkpoints", "group_offsets")
 
@@ -34,13 +36,17 @@ def main(arguments: Sequence[str]) -> int:
     selection = Selection(_list(given.topics), tuple(map(int, _list(given.partitions))), given.verify)
     secrets = properties.overrides(given.secrets)
     ledger = secrets.pop(LEDGER, "") or os.environ.get(LEDGER, "")
+    clusters = secrets.pop(CLUSTERS, "")
     try:
         if not ledger:
             raise LedgerNotGiven()
         if given.library not in ("", own := digest()):
             raise OtherLibrary(own, given.library)
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
-            _check_settings(opened)
+            if clusters:
+                opened = with_clusters(opened, clusters)
+            else:
+                _check_settings(opened)
             prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
             result = _window(given, prepared, selection)
             after = _flagged(given) if given.advance else []  # else another process continues

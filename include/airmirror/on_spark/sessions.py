@@ -19,7 +19,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from pyspark.errors import PySparkException
@@ -31,12 +31,22 @@ from airmirror.on_spark.library import build, digest
 from airmirror.private import private_directory
 from airmirror.windows.demand import Capacity, at_most
 
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect alone
+    SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
+else:  # of a driver in this process: what PySpark knows no exception for
+    SPARK_ERRORS = (PySparkException, Py4JError)
+
 _INVALID = "INVALID_CONNECT_URL"  # said with the parameters, and so the token
 _REFUSED = (_INVALID, "UNAUTHENTICATED", "PERMISSION_DENIED")
 LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
 MOST_GENERATIONS = 1000
 NO_LIMIT = 2**31 - 1  # of executors: Spark's own default
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # where it is set, PySpark's functions are Spark Connect's
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
+# A gRPC server allows a ping each 5 minutes: a channel to one that stands still breaks then, and its calls fail.
+KEEPALIVE = ("grpc.keepalive_time_ms", 310_000)
 # Where the session has changed, the client closes itself and then can't ask for the details: no active session.
 CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
 
@@ -80,11 +90,10 @@ def connect(url: str, flow: ClusterPair) -> SparkSession:
     Raises SparkUnavailable, SparkRefused.
     """
     library = digest()
-    shown = url.partition("/;")[0]  # its parameters hold the token
     for generation in range(MOST_GENERATIONS):
         spark: SparkSession | None = None
         try:
-            spark = SparkSession.builder.remote(in_session(url, session_id(flow, library, generation))).create()
+            spark = _joined(in_session(url, session_id(flow, library, generation)))
             _give_up_in_time(spark)
             # The first answer names the server: from then on the client refuses one that was started again, which would run
             # slots without the library, or with whatever is installed there. Adding the library alone does not notice.
@@ -97,9 +106,23 @@ def connect(url: str, flow: ClusterPair) -> SparkSession:
             if any(word in str(error) for word in CLOSED):
                 continue
             kind = SparkRefused if any(word in str(error) for word in _REFUSED) else SparkUnavailable
-            raise kind(shown, _INVALID if _INVALID in str(error) else _first_line(error)) from error
+            raise kind(shown(url), _INVALID if _INVALID in str(error) else first_line(str(error))) from error
         return spark
-    raise SparkUnavailable(shown, f"{MOST_GENERATIONS} sessions of flow {flow.name!r} were closed")
+    raise SparkUnavailable(shown(url), f"{MOST_GENERATIONS} sessions of flow {flow.name!r} were closed")
+
+
+def shown(url: str) -> str:
+    """The URL without its parameters, which hold the token."""
+    return url.partition("/;")[0]
+
+
+def _joined(url: str) -> SparkSession:
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    os.environ[_CONNECT_MODE] = "1"
+    channel = DefaultChannelBuilder(url, channelOptions=[KEEPALIVE])
+    return cast(SparkSession, ConnectSession.builder.channelBuilder(channel).create())
 
 
 def in_session(url: str, session: UUID) -> str:
@@ -111,8 +134,7 @@ def in_session(url: str, session: UUID) -> str:
 
 def in_process() -> SparkSession:
     """Spark with its driver in this process: as spark-submit says, or else on all cores of this machine."""
-    # PySpark leaves this in the environment of whoever has used Spark Connect before, and of what they start.
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    os.environ.pop(_CONNECT_MODE, None)  # whoever has used Spark Connect before has it, and what they start
     builder: Any = SparkSession.builder  # a class property, which type checkers do not see through
     if _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -201,11 +223,10 @@ def _check(spark: SparkSession) -> None:
         raise SpeculationRefused()
 
 
-def _first_line(error: Exception) -> str:
-    """Its first line; of gRPC's own errors what the server has said."""
-    if found := re.search(r'details = "(.*)"', str(error)):
-        return found[1]
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def first_line(said: str) -> str:
+    """The first line of what an error says; of gRPC's own errors what the server has said."""
+    found = re.search(r'details = "(.*)"', said)
+    return found[1] if found else said.strip().partition("\n")[0]
 
 
 SECRET_VARIABLE = "AIRMIRROR_SPARK_SECRET"

@@ -74,10 +74,10 @@ def self_contained(cluster: Cluster) -> Cluster:
 
     Raises UnsupportedClientSetting.
     """
-    consumer, producer = (security_of(cluster.alias, cluster.client(role)) for role in ("consumer", "producer"))
-    alike = (consumer.truststore, consumer.keystore) == (producer.truststore, producer.keystore)
+    roles = {f"{role}.": security_of(cluster.alias, cluster.client(role)) for role in ("consumer", "producer", "admin")}
+    alike = len({(each.truststore, each.keystore) for each in roles.values()}) == 1
     own: dict[str, str] = {}
-    for prefix, security in [("", consumer)] if alike else [("consumer.", consumer), ("producer.", producer)]:
+    for prefix, security in [("", roles["consumer."])] if alike else roles.items():
         if security.truststore:
             own[f"{prefix}ssl.truststore.type"] = "PEM"
             own[f"{prefix}ssl.truststore.certificates"] = trusted(security.truststore)

@@ -42,10 +42,13 @@ class SecretRefused(AirmirrorError):
         return self.status == 429 or self.status >= 500
 
     def __str__(self) -> str:
-        return (
-            f"Kubernetes does not take the window's secret in namespace {self.namespace!r} ({self.status} {self.reason}); "
-            "the rights that Airflow's tasks need: kubectl apply -f include/kubernetes/rights.yaml"
-        )
+        why = f"Kubernetes does not take the window's secret in namespace {self.namespace!r} ({self.status} {self.reason})"
+        return f"{why}; {_WAYS_OUT[self.status]}" if self.status in _WAYS_OUT else why
+
+
+_RIGHTS = "the rights that Airflow's tasks need: kubectl apply -f include/kubernetes/rights.yaml"
+_TOO_LARGE = "it may hold 1 MiB, and has the configuration, what stores hold and an audit's ranges: narrow the run down to topics"
+_WAYS_OUT = {401: _RIGHTS, 403: _RIGHTS, 413: _TOO_LARGE, 422: _TOO_LARGE}
 
 
 @dataclass(frozen=True)

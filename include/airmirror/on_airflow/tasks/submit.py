@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from itertools import count
 
 import javaproperties
@@ -18,8 +18,6 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 
-from airmirror.clusters.security.settings import self_contained
-from airmirror.config import connections_of
 from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range
 from airmirror.flows.prepare import Opened, dry_run
@@ -36,9 +34,9 @@ from airmirror.on_airflow.tasks.driver import (
 )
 from airmirror.on_airflow.tasks.telling import tell_result
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.on_spark.job import FINAL, LEDGER
+from airmirror.on_spark import clusters, ranges
+from airmirror.on_spark.job import CLUSTERS, FINAL, LEDGER
 from airmirror.on_spark.library import digest
-from airmirror.on_spark.ranges import as_text
 from airmirror.windows.results import WindowResult, rows_of
 
 
@@ -82,6 +80,19 @@ class DriverNotPossible(AirmirrorError):
         return (
             f"Spark connection {self.conn_id!r} has deploy mode cluster and a standalone master, on which Spark runs no Python "
             "drivers; use deploy mode client, or a Spark Connect server in front of that cluster"
+        )
+
+
+class SparkSubmitMissing(AirmirrorError):
+    """A worker that has no spark-submit."""
+
+    conn_id: str
+    binary: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} needs {self.binary}, which is not on this worker's PATH: PySpark, of Airmirror's "
+            "extra 'spark', contains it"
         )
 
 
@@ -143,11 +154,13 @@ class Submission:
     namespace: str | None = None
     only_up_to: SubmissionBounds | None = None
     _hook: SparkSubmitHook | None = None
+    _given: ExitStack = field(default_factory=ExitStack)  # the driver's files
 
     def run(self) -> WindowResult:
         """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
         begun = time.monotonic()
-        with opened_flow(self.deployment, self.flow, self.selection) as opened, self._files(opened) as files:
+        with opened_flow(self.deployment, self.flow, self.selection) as opened, self._given:
+            files = self._given.enter_context(self._files(opened))
             arguments = {
                 "--config": files.paths[CONFIG],
                 "--flow": self.flow,
@@ -169,6 +182,8 @@ class Submission:
             )
             try:
                 self._hook.submit(files.application)
+            except FileNotFoundError as error:
+                raise SparkSubmitMissing(self.conn_id, str(error.filename)) from error
             except AirflowException as error:
                 submitted = getattr(self._hook._submit_sp, "returncode", None)
                 again = FINAL not in (files.ended(), submitted)
@@ -179,9 +194,13 @@ class Submission:
         return result
 
     def kill(self) -> None:
-        """End the driver on this machine, on YARN, or in its pod; the fence ends what it leaves."""
-        if self._hook is not None:
-            self._hook.on_kill()
+        """End the driver on this machine, on YARN, or in its pod; the fence ends what it leaves. Its files go first: Airflow
+        waits five seconds."""
+        try:
+            self._given.close()
+        finally:
+            if self._hook is not None:
+                self._hook.on_kill()
 
     def _flags(self) -> list[str]:
         return ["--no-advance", *(["--before"] if self.only_up_to and self.only_up_to.before else [])]
@@ -218,37 +237,14 @@ class Submission:
 
     def _files(self, opened: Opened) -> AbstractContextManager[DriverFiles]:
         """Give the driver its files, where it runs; they are removed afterwards."""
-        settings = _connected(opened) if self.namespace is None else _resolved(opened)
-        settings[LEDGER] = self.deployment.ledger
+        in_pod = self.namespace is not None
+        # A pod has neither this environment nor these files: it is given every setting as it is here.
+        settings = {each.key: each.value for each in opened.configuration.settings} if in_pod else {}
+        settings |= {LEDGER: self.deployment.ledger, CLUSTERS: clusters.as_text(opened, in_pod=in_pod)}
         contents = {SECRETS: javaproperties.dumps(settings, timestamp=None).encode()}
         if self.only_up_to is not None:
-            contents[RANGES] = as_text(self.only_up_to.ranges(opened)).encode()
+            contents[RANGES] = ranges.as_text(self.only_up_to.ranges(opened)).encode()
         if not self.is_cluster:
             return files_here(contents, self.deployment.config)
         contents[CONFIG] = self.deployment.config.read_bytes()
         return files_uploaded(contents) if self.namespace is None else files_in_secret(contents, self.namespace)
-
-
-def _resolved(opened: Opened) -> dict[str, str]:
-    """Return every setting as it is here, for a pod: it has neither this environment nor these files, truststores among them."""
-    found = {setting.key: setting.value for setting in opened.configuration.settings}
-    for cluster in (opened.flow.source, opened.flow.target):
-        whole = self_contained(cluster)
-        found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
-        for key in cluster.properties.keys() | whole.properties.keys():
-            found[f"{cluster.alias}.{key}"] = whole.properties.get(key, "")
-    return found
-
-
-def _connected(opened: Opened) -> dict[str, str]:
-    """Return the keys that the clusters' Airflow connections add to the configuration."""
-    found: dict[str, str] = {}
-    named = connections_of(opened.configuration)
-    as_written = opened.configuration.flow(opened.flow.name)
-    for cluster, plain in ((opened.flow.source, as_written.source), (opened.flow.target, as_written.target)):
-        if cluster.alias in named:  # always: it tells the driver that it has what the connection holds
-            found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
-        for key, value in cluster.properties.items():
-            if plain.properties.get(key) != value:
-                found[f"{cluster.alias}.{key}"] = value
-    return found
