@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from hypothesis import strategies as st
 from airmirror.evidence import comparing
 from airmirror.evidence.comparing import compare_ranges
 from airmirror.evidence.found import Findings, Kind
+from airmirror.evidence.mirrors import _settled
 from airmirror.evidence.open_records import MOST_OPEN
+from airmirror.evidence.positions import _outcome
 from airmirror.evidence.settling import settled, told_apart
 from airmirror.wire.primitives import varint
 from airmirror.wire.records import Records
@@ -284,3 +288,35 @@ def test_faults_planted_at_random_are_found_exactly(seed: int, chunk: int) -> No
     equal = got.pop("equal")
     assert got == {fault: count for fault, count in planted.items() if count}
     assert equal == 2000 - planted["missing"] - planted["altered"]
+
+
+def test_what_the_source_keeps_back_may_be_on_the_target() -> None:
+    """Its records up to where a transaction is open, and more copies than that."""
+    one, other = numbered(100), [*numbered(50), Written(b"stranger", b"s"), *numbered(90, 50)]
+    for is_withheld, rest in ((True, {"extra": 1, "withheld": 40}), (False, {"extra": 41})):
+        logs = MemoryLog(one), MemoryLog(other)
+        found = told_apart(compare_ranges(*logs), *logs)  # type: ignore[arg-type]
+        assert told(settled(found, 0, 0, is_withheld=is_withheld)) == {"equal": 100} | rest
+        assert not found.is_equal
+    by_key: Any = SimpleNamespace(is_by_key=True, source=[SimpleNamespace(withheld=3)])
+    assert _settled(by_key, Findings(counts=Counter({Kind.EQUAL: 5, Kind.EXTRA: 2}))).is_equal
+
+
+@pytest.mark.parametrize(
+    ("made", "positions", "moved"),
+    [
+        (lambda one: (one, [*one[:40], *one[41:]]), (10, 70), (61, 0)),
+        # The target's retention has taken what the group has not read yet, …
+        (lambda one: (one, MemoryLog(one[30:], range(30, 100), log_start=30)), (10, 30), (20, 0)),
+        # … or the source's what it would read again.
+        (lambda one: (MemoryLog(one[30:], range(30, 100), log_start=30), one), (35, 25), (0, 10)),
+        # Every record is another one: what a group has passed of them, and what not, is known by their places all the same.
+        (lambda one: (one, [Written(w.key, w.value, w.time + 1) for w in one]), (40, 45), (5, 0)),
+        (lambda one: (one, [Written(w.key, w.value, w.time + 1) for w in one]), (40, 33), (0, 7)),
+    ],
+    ids=["lost", "expired there", "expired here", "altered, ahead", "altered, behind"],
+)
+def test_a_group_skips_and_reads_again_what_the_logs_say(
+    made: Any, positions: tuple[int, int], moved: tuple[int, int]
+) -> None:
+    assert _outcome(compared(*made(numbered(100))), *positions) == moved

@@ -238,6 +238,9 @@ def test_a_record_in_another_partition(east: Broker, west: Broker, topic: Callab
     produce(west, remote, records[200:201], partition=1)
     (row,) = compared(east, west, name)  # one partition there, two here: by key
     assert row.is_equal and row.partition == -1 and row.counts == {Kind.EQUAL: 500}
+    commit(east, f"group-{name}", {(name, 0): 400})
+    (move,) = moves(*ends(east, west), [row], [f"group-{name}"])
+    assert (move.by, move.as_dict()["skipped"]) == ("compared by key", None)
     other = filled(east, topic("moved"), [], partitions=2)
     produce(east, other, records, partition=0)
     remote = create_topic(west, f"copy.{other}", 2)
@@ -290,6 +293,8 @@ def test_a_group_stands_on_the_target_where_mirrormaker_s_checkpoint_says(
         (move,) = json.loads(answer.output)["groups"]
         position, again = (55, 5) if by == "checkpoint" else (None, 0)
         assert (move["position_by"], move["target_position"], move["again"]) == (by, position, again)
+    answer = command(east, west, name, "--groups", group, "--source-alias", "nosuch")
+    assert answer.exit_code == 2 and "no topic 'nosuch.checkpoints.internal'" in " ".join(answer.output.split())
 
 
 def test_records_without_a_commit_are_compared_where_that_is_asked(
@@ -309,7 +314,7 @@ def test_what_an_open_transaction_keeps_back_is_not_known(
     """On the day of a cutover a comparison runs at such a moment: the rest of the log is neither equal nor different."""
     monkeypatch.setattr(mirrors, "OPEN_SECONDS", 0.0)
     name = filled(east, topic("open"), numbered(10))
-    copied(east, west, name)
+    copy = copied(east, west, name)
     with open_transaction(east, name, numbered(1), partition=0):
         produce(east, name, numbered(90), partition=0)
         answer = command(east, west, name)
@@ -321,8 +326,28 @@ def test_what_an_open_transaction_keeps_back_is_not_known(
         made = compared_report(*ends(east, west), ComparisonRequest((name,)), rows, [])
         assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.headline
         assert [row.result for row in rows] == ["not known"] and not rows[0].differs
+        produce(west, copy, numbered(40, start=50), partition=0)  # as who copies what is not committed
+        (row,) = compared(east, west, name)
+        assert row.counts == {Kind.EQUAL: 10, Kind.WITHHELD: 40} and row.result == "not known"
     await_settled(east, name)
     assert compared(east, west, name)[0].differs
+
+
+def test_what_is_copied_while_ends_are_read_is_not_extra(
+    east: Broker, west: Broker, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = filled(east, topic("copied"), numbered(10))
+    remote, read = copied(east, west, name), mirrors._bounds
+
+    def bounds(routes: Any, *more: Any) -> Any:
+        found = read(routes, *more)
+        for cluster, its in ((east, name), (west, remote)):
+            produce(cluster, its, numbered(5, start=10), partition=0)
+        return found
+
+    monkeypatch.setattr(mirrors, "_bounds", bounds)
+    (row,) = compared(east, west, name)
+    assert row.counts == {Kind.EQUAL: 10, Kind.LAGGING: 5}
 
 
 def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows.freezing import StillReturning, commit_change, freeze, overtaking, owners_now, unfreeze
 from airmirror.flows.prepare import prepare
+from airmirror.flows.report import report_flow
+from airmirror.flows.report_rows import Span
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
@@ -133,6 +135,9 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         assert both.now(both.forward).ledger.of_kind(GroupMove) == [] and both.now(both.reverse).flow.returns == {}
     assert all(row.error is None for row in compare_all(both.forward, []))
     assert prepare(both.reverse).topics == {}, "nothing returns any more"
+    made = report_flow(both.forward, Span())
+    assert made.is_good and made.numbers["records returned"] == 48
+    assert not any("another tool" in line for line in (made.headline, *made.not_known))
 
 
 @pytest.mark.long  # of two topics that return one is named below

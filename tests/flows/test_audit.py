@@ -7,6 +7,7 @@ from pathlib import Path
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotReplicated, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, audit_page
+from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.naming import mapping_topic
 from airmirror.offsets.syncs import place_of_syncs
@@ -87,6 +88,17 @@ def test_what_lies_beyond_progress_is_replicated_up_to_the_end_only(east: Broker
     assert window(flow, "w4").copied == 180
     assert flow.assert_equal() == 300
     assert sum(item.equal for item in audited(flow, START, START + 3 * HOUR).partitions) == 300
+    for partition in (0, 1):
+        produce(east, flow.topic, records(150, 5), partition=partition)
+    add_holds(flow.opened, flow.topic, [1], reason="somebody looks at it", by="me")
+    ranges, _ = ranges_of(flow.opened, [flow.topic], START, START + 3 * HOUR)
+    for is_strict, held in (
+        (True, 1),
+        (False, 0),
+    ):  # what came late is the next window's; of what is held there is none
+        found = audit(flow.opened, ranges, refuse_before=is_strict, refuse_missing=False)
+        assert [type(error) for error in found.errors] == [NotReplicated] * held
+        assert [item.missing for item in found.partitions] == [5, 5]
 
 
 def test_what_is_older_than_the_first_replicated_offset_is_refused(east: Broker, west: Broker, tmp_path: Path) -> None:

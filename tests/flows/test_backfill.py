@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.audit import Audit, Bucket, Range, audit, ranges_of
+from airmirror.flows.audit import Audit, Bucket, MappingsGone, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text
 from airmirror.flows.backfill import BackfillFailed, backfill, before_the_first, joined
+from airmirror.flows.maintenance import DAY_MS, prune
 from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
@@ -37,14 +39,16 @@ def content(cluster: Broker, topic: str) -> dict[int, list[Record]]:
     return {partition: [replace(record, offset=-1) for record in some] for partition, some in found.items()}
 
 
-def begun(east: Broker, west: Broker, directory: Path, partitions: int = 1) -> Mirror:
-    """A flow that began at the 151st record; it has 30 more."""
+def begun(east: Broker, west: Broker, directory: Path, partitions: int = 1, *, died: bool = False) -> Mirror:
+    """A flow that began at the 151st record; it has 30 more. ``died``: its first transaction was aborted."""
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", partitions)
     settings = SETTINGS | {"topics": f"{topic}.*"}
     flow = mirror(east, west, directory, topic=topic, settings=settings)
     for partition in range(partitions):
         produce(east, topic, records(0, 150), partition=partition, records_per_batch=7)
     flow.run()
+    if died:
+        produce(west, flow.remote_topic, records(150, 30), partition=0, transactional="abort")
     for partition in range(partitions):
         produce(east, topic, records(150, 30), partition=partition)
     assert flow.run().copied == 30 * partitions
@@ -95,6 +99,21 @@ def test_it_is_replicated_once_in_order_and_compared(east: Broker, west: Broker,
     assert sum(bucket.source for bucket in found.buckets.values()) == 370
     assert sum(bucket.target for bucket in found.buckets.values()) == 370
     assert history in as_text(found)
+
+
+def test_of_pruned_mappings_nothing_is_copied_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = begun(east, west, tmp_path, died=True)
+    assert [(item.start, item.end) for item in hours(flow, 0, 4)] == [(0, 150)], "what was aborted is no record"
+    for first in (180, 190):
+        produce(east, flow.topic, records(first, 10))
+        flow.run()
+    assert prune(flow.opened, 30, now_ms=int(time.time() * 1000) + 31 * DAY_MS).mappings == 2
+    assert hours(flow, 0, 4) == []
+    ranges, _ = ranges_of(flow.opened, [flow.topic], START, START + 4 * HOUR)
+    (error,) = audit(flow.opened, ranges, refuse_before=True, refuse_missing=False).errors
+    assert isinstance(error, MappingsGone) and (error.first, error.last, error.known) == (0, 189, 190)
+    assert "--start-again" not in str(error), "which would copy all of it again"
+    assert not audit(flow.opened, ranges, refuse_before=False, refuse_missing=False).errors
 
 
 def test_two_audits_together_have_the_latency_of_both() -> None:

@@ -19,7 +19,7 @@ from airmirror.wire.mappings import Action, Decision, Hold, ResetRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit
-from support.topics import Record, await_settled, produce, set_config
+from support.topics import Record, await_settled, delete_topic, produce, set_config
 
 EVIL = "<img src=x onerror=alert(1)>\u202e"
 PASSWORD = "hunter2-never-to-be-seen"
@@ -142,6 +142,8 @@ def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp
     report = report_flow(flow.opened, ALWAYS)
     assert not report.is_good and report.rows("partitions")[0]["source"] == [[0, 10], [20, 30]]
     assert "no mapping record covers the offsets 10 to 19" in report.rows("partitions")[0]["why"]
+    delete_topic(west, flow.remote_topic)
+    assert report_flow(flow.opened, ALWAYS).numbers["contradictions"] == 1
 
 
 def test_without_reading_back_nothing_is_called_verified(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from airmirror.flows.report_rows import Span, progress, told
 from airmirror.ledger import Ledger
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document
+from airmirror.slot.account import NO_DIGEST
 from airmirror.wire.mappings import Hold, MappingRecord
 from support.ledgers import MAPPINGS, ORDERS, ORDERS_AGAIN, TOPIC_ID, mapping, verified, written
 
@@ -27,6 +28,7 @@ east.bootstrap.servers = e:1
 west.bootstrap.servers = w:1
 east->west.enabled = true
 """
+ALWAYS = Span()
 NOTHING = Now({}, {}, "", (), ())
 HOLD = Hold(topic="orders", partition=0, offset=0, reason="INC-7", window="", by="ada", time_ms=5)
 
@@ -55,12 +57,12 @@ class Recorded:
         finally:
             ledger.close()
 
-    def report(self, *records: object, target: Now = NOTHING) -> Document:
+    def report(self, *records: object, target: Now = NOTHING, span: Span = ALWAYS) -> Document:
         with self.opened(*records) as opened:
             self._patch.setattr(report, "record_of", self._same)
             self._patch.setattr(report, "_compare_ledger", lambda *_: ([], ()))
             self._patch.setattr(report, "now", lambda cluster, _: target if cluster.alias == "west" else NOTHING)
-            return report.report_flow(opened, Span())
+            return report.report_flow(opened, span)
 
     @contextmanager
     def _same(self, opened: Opened) -> Iterator[Opened]:
@@ -118,6 +120,49 @@ def test_a_targets_log_that_was_cut_contradicts_the_record(recorded: Recorded) -
     for end, lines in ((10, 0), (9, 1)):
         said = recorded.report(*records, target=replace(NOTHING, ends={remote: end}))
         assert len(said.rows("contradictions")) == lines and said.is_good is not bool(lines)
+    said = recorded.report(*records, target=replace(NOTHING, gone=frozenset({remote})))
+    assert not said.is_good and said.numbers["contradictions"] == 1
+
+
+def test_what_pruning_has_left_is_not_told_as_all(recorded: Recorded) -> None:
+    left = (read_back(20, 30), read_back(30, 40), verified(39))  # committed at 1,020 and 1,030 ms
+    for span, copied, is_cut in (
+        (Span(), 20, True),
+        (Span(first_ms=500), 20, True),
+        (Span(first_ms=1025), 10, False),
+        (Span(first_ms=1020), 20, False),
+    ):
+        said = recorded.report(*left, span=span)
+        assert said.is_good and f"{copied} records were copied from east to west" in said.headline
+        assert ("of which mapping records are left" in said.headline) is is_cut
+        assert any("oldest mapping record that is left" in line for line in said.not_known) is is_cut
+    unknown = recorded.report(*left, span=Span(500, 600))
+    assert "is not known any more" in unknown.headline and not unknown.is_good
+    assert recorded.report(*left, span=Span(2000)).headline.startswith("Nothing was copied")
+    begun = (replace(read_back(20, 30), target_start=0), verified(29))  # a flow that began at the latest offsets
+    assert "are left" not in recorded.report(*begun, span=Span(500)).headline
+
+
+def test_what_has_returned_was_copied_by_no_other_tool(recorded: Recorded) -> None:
+    back = replace(mapping(10, 20, window="return-1"), digest=NO_DIGEST)
+    others = replace(mapping(20, 25, window="w2"), digest=NO_DIGEST)
+    said = recorded.report(read_back(0, 10), back, verified(19))
+    assert said.is_good and said.numbers["records returned"] == 10 and said.numbers["records not read back"] == 0
+    assert "10 of them the other way" in said.headline and "found equal" in said.headline
+    assert not any("another tool" in line for line in (said.headline, *said.not_known))
+    said = recorded.report(read_back(0, 10), back, others, verified(24))
+    assert "all but 5 that another tool had copied" in said.headline
+    lossy = replace(back, copied=8, lost=2, ranges=mapping(10, 18).ranges)
+    assert recorded.report(read_back(0, 10), lossy, verified(19)).numbers["records not read back"] == 0
+
+
+def test_a_record_without_offsets_leaves_a_partitions_digest_as_it_is(recorded: Recorded) -> None:
+    """The next record of the partition takes its place: a report that was made before would be wrong since."""
+    digests = [
+        recorded.report(read_back(0, 10), *more, verified(9)).rows("partitions")[0]["sha256"]
+        for more in ((), (read_back(10, 10),))
+    ]
+    assert digests[0] == digests[1]
 
 
 def test_the_curve_ends_with_all_records(recorded: Recorded) -> None:

@@ -93,7 +93,7 @@ def compare(
         raise _bad("--groups needs all records: a sample does not tell what a group would skip")
     signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
-    _look(asked, here, there)
+    _look(asked, here, there, source_alias if groups else "")
     with console.status("comparing both logs") as status, _executing(here, there, asked, spark, local) as execute:
         rows = compare_clusters(
             here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"), execute=execute
@@ -134,20 +134,23 @@ def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, A
     }
 
 
-def _look(asked: Any, *clusters: Cluster) -> None:
+def _look(asked: Any, source: Cluster, target: Cluster, alias: str) -> None:
     """Look at the patterns, then whether both clusters answer: librdkafka says so late, and hears no interruption meanwhile.
+    A wrong ``alias`` of checkpoints is told now too, and not after hours.
 
-    Raises InvalidPattern, BrokerUnreachable.
+    Raises InvalidPattern, BrokerUnreachable, NoCheckpoints.
     """
     from airmirror.clusters.protocol.routes import Routes
     from airmirror.evidence.parts import CLIENT
+    from airmirror.evidence.positions import checkpoints
     from airmirror.naming import TopicFilter
 
     for names in (asked.topics, asked.exclude):
         TopicFilter(names, ()).matches("")
-    for cluster in clusters:
+    for cluster in (source, target):
         with console.status(f"connecting to the {cluster.alias}"), Routes(cluster, CLIENT) as routes:
             routes.refresh([])
+    checkpoints(target, alias, "")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -218,6 +221,8 @@ def _lines(row: Any) -> list[str]:
 
 def _moved(move: Any) -> str:
     where = f"group {move.group}, {move.topic}-{move.partition}"
+    if move.skipped < 0 and move.target_position < 0:
+        return f"{where}: its topic was compared by key, which does not tell what it would skip"
     if move.target_position < 0:
         return f"{where}: no position on the target; on the source {move.source_position}"
     where += f": from {move.source_position} to {move.target_position} ({move.by})"

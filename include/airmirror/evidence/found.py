@@ -30,9 +30,10 @@ class Kind(StrEnum):
     ABORTED = "aborted"  # on the target, of a transaction that the source aborted
     COMPACTED = "compacted"  # superseded on the side that has it by a later record of its key
     EXPIRED = "expired"  # before the start of the other side's log
+    WITHHELD = "withheld"  # on the target only, where an open transaction keeps back the source's
 
 
-FINE = frozenset({Kind.EQUAL, Kind.COMPACTED, Kind.EXPIRED})
+FINE = frozenset({Kind.EQUAL, Kind.COMPACTED, Kind.EXPIRED, Kind.WITHHELD})
 
 
 @dataclass(frozen=True)

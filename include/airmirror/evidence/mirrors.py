@@ -18,7 +18,7 @@ from airmirror.config import Cluster
 from airmirror.config.values import names_topic
 from airmirror.evidence.asking import BadRename, ComparisonRequest, EmptyTimeRange, NothingToCompare
 from airmirror.evidence.borders import cut, sampled
-from airmirror.evidence.found import Findings
+from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.open_records import LEAST_OPEN, MOST_OPEN
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
@@ -103,11 +103,18 @@ def _compare_topics(to: Comparing, topics: Sequence[str]) -> list[ComparedLogs]:
             continue
         found = [_together(to, work) for work in of_topic]
         find_moved(found)
-        rows += [
-            row_of(to.asked, work, each if work.whole.is_by_key else settled(each, *work.whole.log_starts))
-            for work, each in zip(of_topic, found, strict=True)
-        ]
+        rows += [row_of(to.asked, work, _settled(work.whole, each)) for work, each in zip(of_topic, found, strict=True)]
     return rows
+
+
+def _settled(whole: Part, found: Findings) -> Findings:
+    """Settle what is open. What an open transaction keeps back on the source, the target may have."""
+    is_withheld = any(each.withheld for each in whole.source)
+    if not whole.is_by_key:
+        return settled(found, *whole.log_starts, is_withheld=is_withheld)
+    if is_withheld:
+        found.counts[Kind.WITHHELD] = found.counts.pop(Kind.EXTRA, 0)
+    return found
 
 
 def _planned(to: Comparing, topic: str) -> list[Work]:
@@ -115,7 +122,8 @@ def _planned(to: Comparing, topic: str) -> list[Work]:
     remote = to.asked.remote(topic)
     to.here.refresh([topic])
     to.there.refresh([remote])
-    ours, theirs = _bounds(to.here, topic, to.asked), _bounds(to.there, remote, to.asked)
+    theirs = _bounds(to.there, remote, to.asked)  # first: what is copied meanwhile lags, and is not extra
+    ours = _bounds(to.here, topic, to.asked)
     if len(ours) != len(theirs):
         whole = Part(tuple(ours), tuple(theirs))
         return [Work(topic, remote, -1, whole, [whole])]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airmirror.client import NoCheckpoints, translate_offsets
+from airmirror.client import translate_offsets
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.clusters.protocol.groups import committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes
@@ -22,13 +22,15 @@ from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import GroupPartition, TopicPartition
 from airmirror.rows import row_of
 
+PLACED = (Kind.REORDERED, Kind.ALTERED)  # of these a group reads the record of one side for that of the other
+
 
 @dataclass(frozen=True)
 class ComparedPosition(GroupPartition):
     """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
 
     ``skipped``: records that it would never read; ``again``: that it would read a second time (-1: there are too many
-    differences to tell). ``by`` says who set the target's position.
+    differences to tell, or the topic was compared by key). ``by`` says who set the target's position.
     """
 
     source_position: int
@@ -48,10 +50,10 @@ def moves(
     """Return the moves of the groups that match, on every compared partition that they have a position on.
 
     ``source_alias``: the source's name in MirrorMaker 2's configuration; empty: checkpoints are not read. Raises
-    GroupsNotRead, InvalidPattern, or a cluster's error.
+    GroupsNotRead, InvalidPattern, NoCheckpoints, or a cluster's error.
     """
     chosen = TopicFilter(tuple(groups), ())
-    compared = {TopicPartition(row.topic, row.partition): row for row in rows if row.findings and row.partition >= 0}
+    compared = {TopicPartition(row.topic, row.partition): row for row in rows if row.findings}
     with Routes(source, CLIENT) as here, Routes(target, CLIENT) as there:
         here.refresh([])
         there.refresh([])
@@ -59,25 +61,25 @@ def moves(
         ours, theirs = committed_offsets(here, names), committed_offsets(there, names)
     found = []
     for name in names:
-        checkpoints = _checkpoints(target, source_alias, name) if source_alias else {}
+        noted = checkpoints(target, source_alias, name)
         for key, committed in sorted(ours.get(name, {}).items()):
+            if TopicPartition(key.topic, -1) in compared:
+                found.append(ComparedPosition(name, *key, committed.offset, -1, "compared by key", -1, -1))
             row = compared.get(key)
             if row is None or row.findings is None:
                 continue
             remote = TopicPartition(row.remote_topic, key.partition)
             own = theirs.get(name, {}).get(remote)
-            position = own.offset if own else checkpoints.get(remote, -1)
+            position = own.offset if own else noted.get(remote, -1)
             by = "committed" if own else ("checkpoint" if position >= 0 else "none")
             skipped, again = _outcome(row.findings, committed.offset, position) if position >= 0 else (0, 0)
             found.append(ComparedPosition(name, *key, committed.offset, position, by, skipped, again))
     return found
 
 
-def _checkpoints(target: Cluster, source_alias: str, group: str) -> Mapping[TopicPartition, int]:
-    try:
-        translated = translate_offsets(librdkafka_config(target, "consumer"), source_alias, group)
-    except NoCheckpoints:
-        return {}
+def checkpoints(target: Cluster, source_alias: str, group: str) -> Mapping[TopicPartition, int]:
+    """Return the positions of a group by MirrorMaker 2's checkpoints. Raises NoCheckpoints, or a cluster's error."""
+    translated = translate_offsets(librdkafka_config(target, "consumer"), source_alias, group) if source_alias else ()
     return {TopicPartition(each.topic, each.partition): each.offset for each in translated}
 
 
@@ -86,13 +88,16 @@ def _outcome(found: Findings, source: int, target: int) -> tuple[int, int]:
     if found.ranges.is_cut or not found.are_all_named:
         return -1, -1
     skipped = again = 0
-    for run in found.ranges:
-        read, passed = source - run.source_first, target - run.target_first  # records of the run before each position
-        skipped += max(0, min(run.count, passed) - max(0, read))
-        again += max(0, min(run.count, read) - max(0, passed))
+    placed = [each for each in found.differences if each.kind in PLACED and each.target_partition < 0]
+    runs = [(each.source_first, each.target_first, each.count) for each in found.ranges]
+    for here, there, count in (*runs, *((each.source_offset, each.target_offset, each.count) for each in placed)):
+        read, passed = source - here, target - there  # records of the run before each position
+        skipped += max(0, min(count, passed) - max(0, read))
+        again += max(0, min(count, read) - max(0, passed))
     for each in found.differences:
-        if each.kind is Kind.MISSING:
+        has_expired = each.kind is Kind.EXPIRED
+        if each.kind is Kind.MISSING or (has_expired and each.target_offset < 0):
             skipped += max(0, each.source_offset + each.count - max(source, each.source_offset))
-        if each.kind is Kind.TWICE:
+        if each.kind is Kind.TWICE or (has_expired and each.source_offset < 0):
             again += max(0, each.target_offset + each.count - max(target, each.target_offset))
     return skipped, again

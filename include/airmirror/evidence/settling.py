@@ -56,12 +56,18 @@ def find_moved(found: Sequence[Findings]) -> None:
             each.missing.marked = Marked.of(marks[~moved], offsets[~moved])
 
 
-def settled(found: Findings, source_start: int, target_start: int) -> Findings:
-    """Settle what is open; the whole logs begin at these offsets, 0 where nothing was taken from them."""
+def settled(found: Findings, source_start: int, target_start: int, *, is_withheld: bool = False) -> Findings:
+    """Settle what is open; the whole logs begin at these offsets, 0 where nothing was taken from them. ``is_withheld``: the
+    source has more than could be read."""
     first = found.first_pair or (NEVER, NEVER)
     kept_from = target_start if found.keeps_offsets else first[0]
     _settle(found, found.missing, _Places(kept_from, found.last_pair[0], target_start), is_source=True)
-    _settle(found, found.extra, _Places(first[1], NEVER, source_start), is_source=False)
+    _settle(
+        found,
+        found.extra,
+        _Places(first[1], found.last_pair[1] if is_withheld else NEVER, source_start),
+        is_source=False,
+    )
     named = sorted(found.differences, key=lambda each: (each.source_offset < 0, each.source_offset, each.target_offset))
     found.differences = []
     for each in named:
@@ -71,7 +77,7 @@ def settled(found: Findings, source_start: int, target_start: int) -> Findings:
 
 class _Places(NamedTuple):
     """Offsets that settle a side: what is before ``kept_from`` may have expired, ``most`` records of it, for the other log lacks
-    no more offsets at its beginning. What is after ``last`` lags."""
+    no more offsets at its beginning. What is after ``last`` lags, or is withheld."""
 
     kept_from: int
     last: int
@@ -80,11 +86,12 @@ class _Places(NamedTuple):
 
 def _settle(found: Findings, open_: Open, places: _Places, *, is_source: bool) -> None:
     """Settle one side: the oldest records first."""
-    lost, left = Kind.MISSING if is_source else Kind.EXTRA, places.most
+    lost, late = (Kind.MISSING, Kind.LAGGING) if is_source else (Kind.EXTRA, Kind.WITHHELD)
+    left = places.most
     for start, end, count in open_.passed:
         expired = min(count, left) if end < places.kept_from else 0
         left -= expired
-        rest = Kind.LAGGING if start > places.last else lost
+        rest = late if start > places.last else lost
         for kind, first, its in ((Kind.EXPIRED, start, expired), (rest, start + expired, count - expired)):
             found.counts[kind] += its
             if its and end - start == count - 1:
@@ -92,7 +99,7 @@ def _settle(found: Findings, open_: Open, places: _Places, *, is_source: bool) -
     _, offsets = open_.marked.records()
     has_expired, lags = offsets < places.kept_from, offsets > places.last
     has_expired[np.flatnonzero(has_expired)[left:]] = False
-    kinds = ((Kind.EXPIRED, has_expired), (Kind.LAGGING, lags & ~has_expired), (lost, ~(lags | has_expired)))
+    kinds = ((Kind.EXPIRED, has_expired), (late, lags & ~has_expired), (lost, ~(lags | has_expired)))
     for kind, chosen in kinds:
         _differ(found, kind, offsets[chosen], is_source=is_source)
 

@@ -103,6 +103,21 @@ class BeforeFirstReplicated(PartitionError):
         )
 
 
+class MappingsGone(PartitionError):
+    """Records before the first mapping record that is left, which may be on the target: not compared, and not copied again."""
+
+    first: int
+    last: int
+    known: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.known}, the first that a mapping record "
+            "is left of, and the target has had records before it: their mapping records were pruned (retention.days), or "
+            "another flow or tool has copied them. These are neither compared nor copied again: choose a later interval"
+        )
+
+
 class NotReplicated(PartitionError):
     """Records of the range that are not on the target."""
 
@@ -150,12 +165,13 @@ def audit(
 ) -> Audit:
     """Compare what is replicated of ``ranges`` with the target. A transient error of a cluster is raised.
 
-    ``refuse_before``: what lies before the first replicated offset is an error of its partition; ``refuse_missing``: what
-    lies after the last one is.
+    ``refuse_before``: what lies before the first replicated offset is an error of its partition, unless a backfill copies it
+    (``before_the_first``); ``refuse_missing``: what lies after the last one is; with ``refuse_before`` it always is
+    where a partition is held, or its topic frozen: no window copies that.
     """
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
-    state = ledger.state()
+    state, owners = ledger.state(), ledger.owners()
     newest = {TopicPartition(*key): record for key, record in state.mappings.items()}
     buckets: dict[int, Bucket] = {}
     audited = []
@@ -167,25 +183,39 @@ def audit(
             tell(f"comparing {item.key} ({number + 1} of {len(ranges)} partitions)")
             last = newest.get(item.key)
             known = (*item.key, last.source_topic_id if last is not None else NO_TOPIC)
-            begun = next((each.source_start for each in ledger.first_mappings([known])), None)
+            oldest = next(iter(ledger.first_mappings([known])), None)
             position = state.positions.get(item.key, 0)
+            begun = position if oldest is None else oldest.source_start
             first = max(item.start, here[item.key])
-            before = max(0, min(item.end, position if begun is None else begun) - first)
+            before = max(0, min(item.end, begun) - first)
             missing = max(0, item.end - max(first, position))
             mappings = list(ledger.mappings(*known, item.start, item.end)) if last is not None else []
             found = _compared(logs, item, mappings, (first + before, item.end - missing), buckets)
             _count_source(buckets, logs, item.key, (item.end - missing, item.end))
             if found.error is None and before and refuse_before:
-                replicated = position if begun is None else begun
-                error = BeforeFirstReplicated(flow.source.alias, *item.key, first, first + before - 1, replicated)
-                found = replace(found, error=error)
-            if found.error is None and missing and refuse_missing:
+                lost = (flow.source.alias, *item.key, first, first + before - 1, begun)
+                if oldest is not None and had_records_before(mirror.target, oldest):
+                    found = replace(found, error=MappingsGone(*lost))
+                elif not flow.settings.backfill_into_suffix:
+                    found = replace(found, error=BeforeFirstReplicated(*lost))
+            is_left = refuse_before and (item.key in state.holds or bool(owners.why_frozen(item.topic)))
+            if found.error is None and missing and (refuse_missing or is_left):
                 left = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
                 found = replace(found, error=left)
             remote = last.remote_topic if last is not None else ""
             named = of_flow(found.error, flow)
             audited.append(replace(found, before=before, missing=missing, error=named, remote_topic=remote))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
+
+
+def had_records_before(target: Routes, first: MappingRecord) -> bool:
+    """Return whether records came to the target before those of a partition's first mapping record that is left."""
+    if first.target_start <= 0 or target.refresh_existing([first.remote_topic]):
+        return first.target_start > 0
+    if offsets_with_patience(target, [first.remote], EARLIEST)[first.remote] > 0:
+        return True
+    before = Cursor(target, first.remote, 0, first.target_start, True)  # which may be an aborted transaction alone
+    return bool(len(before.ahead()))
 
 
 def _compared(

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patie
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
-from airmirror.flows.audit import Audit, Bucket, Range
+from airmirror.flows.audit import Audit, Bucket, Range, had_records_before
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
 from airmirror.tell import Tell
 from airmirror.topics.internal import ensure_internal_topics
@@ -46,21 +46,25 @@ class BackfillFailed(AirmirrorError):
 
 
 def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
-    """The parts of ``ranges`` that lie before the first replicated offset and that the source still has."""
+    """The parts of ``ranges`` that lie before the first replicated offset and that the source still has.
+
+    None of a partition whose first mapping records are pruned: what was replicated of it is not known any more.
+    """
     items = list(ranges)
     catch_up_ledger(opened)
     last = opened.ledger.last_mappings()
     known = [(*item.key, last[item.key].source_topic_id) for item in items if item.key in last]
-    first = {record.key: record.source_start for record in opened.ledger.first_mappings(known)}
-    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|backfill") as source:
+    first = {record.key: record for record in opened.ledger.first_mappings(known)}
+    name = f"airmirror|{opened.flow.name}|backfill"
+    with Routes(opened.flow.source, name) as source, Routes(opened.flow.target, name) as target:
         source.refresh({item.topic for item in items})
         earliest = offsets_with_patience(source, [item.key for item in items if item.key in first], EARLIEST)
-    parts = [
-        replace(item, start=max(item.start, earliest[item.key]), end=min(item.end, first[item.key]))
-        for item in items
-        if item.key in first
-    ]
-    return [part for part in parts if part.start < part.end]
+        parts = [
+            replace(item, start=max(item.start, earliest[item.key]), end=min(item.end, first[item.key].source_start))
+            for item in items
+            if item.key in first
+        ]
+        return [part for part in parts if part.start < part.end and not had_records_before(target, first[part.key])]
 
 
 def backfill(opened: Opened, ranges: Sequence[Range], execute: Execute, order: WindowOrder) -> WindowResult | None:

@@ -9,22 +9,28 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.report_now import Now, contradictions, expectations, left, now, versions
-from airmirror.flows.report_rows import Span, StatedRange, progress, told, windows
+from airmirror.flows.report_rows import Span, StatedRange, cut_off, progress, told, windows
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.report.document import Document, now_ms, titled
+from airmirror.times import utc
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
+from airmirror.wire.mappings import MappingRecord
 
 OF_MAPPING_TOPIC = ("mappings", "newest", "verified", "control")  # the ledger's tables that are read from it
 ATTEMPTS = 3  # at comparing the ledger while windows are at work
 EXPECTATIONS = (
     "Whether the gate's expectations were the same when a range was judged: those of now are listed, and the page of the "
     "window's gate has those of then."
+)
+OLDER = (
+    "What of {} lies before the oldest mapping record that is left (the newest of these is of {}, {}): it was not copied, or its "
+    "mapping records are pruned."
 )
 READ_BACK = (
     "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks). `airmirror verify` "
@@ -148,29 +154,29 @@ def _report(
 ) -> Document:
     flow, ledger = record.flow, record.ledger
     unproven = sum(not each.is_proven for each in found)
-    counted = {name: sum(row[name] for row in rows) for name in ("copied", "bytes", "lost")}
+    sums = {name: sum(row[name] for row in rows) for name in ("copied", "bytes", "lost")}
     differ = sum(row["differ"] for row in ledger_rows)
     to_copy = [row["left"] for row in rows if row["left"] is not None]
     taken_over = sum(each.taken_over for each in found)
+    older = cut_off(ledger, found, span)
     numbers = {
-        "records copied": counted["copied"],
-        "bytes copied": counted["bytes"],
+        "records copied": sums["copied"],
+        "bytes copied": sums["bytes"],
         "partitions": len(found),
         "partitions proven": len(found) - unproven,
         "partitions not proven": unproven,
-        "offsets lost": counted["lost"],
+        "offsets lost": sums["lost"],
         "records not read back": sum(each.not_read_back for each in found),
         "partitions held": sum(bool(each.held) for each in found),
     }
+    if returned := sum(each.returned for each in found):
+        numbers["records returned"] = returned
     if to_copy:
         numbers["offsets left to copy now"] = sum(to_copy)
     more = [f"The ledger differs from the mapping topic in {differ} rows; the topic counts."] if differ else []
     if taken_over:
-        more.append(
-            f"{taken_over:,} records were copied by another tool before the flow began: they were not compared."
-        )
-    if any(each.chosen[0].source_start > 0 for each in found) and span.first_ms is None:
-        more.append("What lies before the first offset of a range: it was not copied, or its records are pruned.")
+        more.append(f"{taken_over:,} records were copied by another tool: they were not compared.")
+    more += _of_older(older)
     if found:
         more.append(EXPECTATIONS)
     if by.suites is None:
@@ -182,8 +188,8 @@ def _report(
     return Document(
         kind="flow",
         about=f"Flow {flow.name}",
-        headline=_headline(record, numbers, taken_over),
-        is_good=bool(found) and not (unproven or counted["lost"] or wrong),
+        headline=_headline(record, numbers, taken_over, is_cut=any(each.target_start > 0 for each in older)),
+        is_good=bool(found) and not (unproven or sums["lost"] or wrong),
         asked={"flow": flow.name, "from_ms": span.first_ms, "to_ms": span.end_ms},
         numbers=numbers,
         not_known=(*notes, *more),
@@ -211,13 +217,23 @@ def _report(
     )
 
 
-def _headline(record: Opened, numbers: Mapping[str, int], taken_over: int) -> str:
-    """One sentence."""
+def _of_older(oldest: Sequence[MappingRecord]) -> Iterator[str]:
+    for last in sorted(oldest, key=lambda each: each.time_ms)[-1:]:
+        yield OLDER.format(counted(len(oldest), "partition"), last.key, utc(last.time_ms))
+
+
+def _headline(record: Opened, numbers: Mapping[str, int], taken_over: int, *, is_cut: bool) -> str:
+    """One sentence. ``is_cut``: mapping records of the time may be pruned."""
     flow = record.flow
     way = f"from {flow.source.alias} to {flow.target.alias}"
     if not numbers["partitions"]:
-        return f"Nothing was copied {way} in this time."
+        what = f"What was copied {way} in this time is not known any more." if is_cut else ""
+        return what or f"Nothing was copied {way} in this time."
     said = f"{numbers['records copied']:,} records were copied {way}"
+    if "records returned" in numbers:
+        said += f" ({numbers['records returned']:,} of them the other way, by flow {flow.reverse_name!r})"
+    if is_cut:
+        said += " of which mapping records are left"
     if numbers["partitions not proven"]:
         said += f", but {numbers['partitions not proven']} of {numbers['partitions']} partitions are not proven"
     elif numbers["contradictions"]:

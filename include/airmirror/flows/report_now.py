@@ -13,7 +13,7 @@ from uuid import UUID
 from airmirror import __version__
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow, resolve
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations
@@ -27,13 +27,17 @@ OLD = "no features: before Kafka 3.3, or with ZooKeeper"
 
 @dataclass(frozen=True)
 class Now:
-    """The ends of a cluster's logs now, as far as it answered, what its brokers run, and the reasons why others are not known."""
+    """The ends of a cluster's logs now, as far as it answered, what its brokers run, and the reasons why others are not known.
+
+    ``gone``: partitions that it does not have any more; not those that this user may not see.
+    """
 
     ends: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, UUID]
     cluster_id: str
     brokers: tuple[str, ...]
     not_known: tuple[str, ...]
+    gone: frozenset[TopicPartition] = frozenset()
 
 
 def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
@@ -42,7 +46,8 @@ def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
         with Routes(cluster, "airmirror|report") as routes:
             missing = routes.refresh_existing({key.topic for key in keys})
             routes.refresh([])
-            there = [key for key in keys if key.topic not in missing]
+            there = [key for key in keys if routes.has(key)]
+            hidden = {topic for topic, error in missing.items() if isinstance(error, TopicNotDescribed)}
             ends = offsets_with_patience(routes, there, LATEST, read_committed=True)
             return Now(
                 ends,
@@ -50,6 +55,7 @@ def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
                 routes.cluster_id,
                 _brokers(routes),
                 tuple(f"Where a log ends now: {error}" for error in missing.values()),
+                frozenset(key for key in keys - set(there) if key.topic not in hidden),
             )
     except AirmirrorError as error:
         return Now({}, {}, "", (), (f"What cluster {cluster.alias!r} holds now: {error}",))
@@ -79,6 +85,8 @@ def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, ther
         for at, key, topic_id, side in sides if each.is_newest else ():
             if at.topic_ids.get(key.topic, topic_id) != topic_id:
                 lines.append(f"{key}: the {side} has another topic of that name now; the one of the record is gone.")
+        if each.is_newest and remote in there.gone:
+            lines.append(f"{remote}: the target does not have it any more.")
         if each.is_newest and there.ends.get(remote, last.target_end) < last.target_end:
             lines.append(
                 f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."

@@ -11,7 +11,7 @@ from typing import Any
 
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
-from airmirror.windows.coverage import account_error, is_taken_over, uncovered
+from airmirror.windows.coverage import account_error, has_returned, is_taken_over, uncovered
 from airmirror.wire.mappings import MappingRecord
 
 MOST_POINTS = 120  # of a curve
@@ -51,8 +51,13 @@ class StatedRange:
 
     @property
     def taken_over(self) -> int:
-        """Records that another tool has copied before the flow began: they were not compared."""
-        return sum(each.copied for each in self.chosen if is_taken_over(each))
+        """Records that another tool has copied: they were not compared."""
+        return sum(each.copied for each in self.chosen if is_taken_over(each) and not has_returned(each))
+
+    @property
+    def returned(self) -> int:
+        """Records that applications wrote on the target, and that were brought back."""
+        return sum(each.copied for each in self.chosen if has_returned(each))
 
     def why(self) -> str:
         """Return why it is not proven, else empty."""
@@ -64,7 +69,8 @@ class StatedRange:
     @property
     def not_read_back(self) -> int:
         """Records that were copied by the flow and not read back: with window.verify=acks."""
-        return sum(each.copied for each in self.chosen if not each.was_read_back and not is_taken_over(each))
+        others = (each for each in self.chosen if not (each.was_read_back or is_taken_over(each) or has_returned(each)))
+        return sum(each.copied for each in others)
 
     def row(self, left: int | None) -> dict[str, Any]:
         last = self.chosen[-1]
@@ -124,6 +130,13 @@ def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
     return found
 
 
+def cut_off(ledger: FlowLedger, found: Iterable[StatedRange], span: Span) -> list[MappingRecord]:
+    """Return the oldest mapping records that are left of partitions of which the time may have had others, pruned by now."""
+    newest = (*ledger.last_mappings().values(), *(each.chosen[-1] for each in found))
+    oldest = ledger.first_mappings(list({(*each.key, each.source_topic_id) for each in newest}))
+    return [each for each in oldest if each.source_start > 0 and each.time_ms > (span.first_ms or 0)]
+
+
 def _wrong(source: str, chosen: Sequence[MappingRecord], gaps: Iterable[tuple[int, int]]) -> tuple[str, ...]:
     """Return the errors in mapping records, and the offsets that none covers."""
     errors = (account_error(source, [each], compacted=True, start=None) for each in chosen)
@@ -143,9 +156,12 @@ def ranges(found: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def digest(records: Iterable[MappingRecord]) -> str:
-    """SHA-256 over mapping records as the topic has them: of each the key and the value, either after its size (INT32)."""
+    """SHA-256 over mapping records as the topic has them: of each the key and the value, either after its size (INT32).
+
+    Without those that cover no offset: the next record of the partition takes their place.
+    """
     found = hashlib.sha256()
-    for record in records:
+    for record in (each for each in records if each.source_start < each.source_end):
         for part in (record.encode_key(), record.encode_value()):
             found.update(struct.pack(">i", len(part)) + part)
     return found.hexdigest()

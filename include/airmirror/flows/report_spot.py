@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.flows.prepare import Opened
 from airmirror.flows.report import record_of
 from airmirror.flows.report_rows import digest
-from airmirror.windows.compare import check, look_at_logs
+from airmirror.windows.compare import compare, look_at_logs
 from airmirror.windows.coverage import is_declared, is_taken_over, uncovered
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.mappings import MappingRecord
@@ -73,10 +74,14 @@ def _compared(opened: Opened, chosen: Sequence[MappingRecord]) -> tuple[int, lis
     records, wrong, notes = 0, list[str](), list[str]()
     with Mirror.open(opened.flow, opened.ledger, "report") as mirror:
         logs = look_at_logs(mirror, chosen)
+        ends = offsets_with_patience(mirror.source, {each.key for each in chosen}, LATEST)
         for each in sorted(chosen, key=lambda each: (each.topic, each.partition, each.source_start)):
-            found = check(logs, each)
-            records += found.records
             where = f"{each.topic}-{each.partition} offsets {each.source_start} to {each.source_end - 1}"
+            if ends[each.key] < each.source_end:
+                wrong.append(f"{where}: the source's log ends at {ends[each.key]} now")
+                continue
+            found = compare(logs, each)
+            records += found.records
             if found.error is not None:
                 wrong.append(f"{where}: {found.error}")
             elif found.gone:

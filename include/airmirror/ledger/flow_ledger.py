@@ -95,9 +95,7 @@ class FlowLedger:
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
                 verified=self._newest(connection, verified, Verified),
                 holds=queries.holds_of(connection, self.flow),
-                forgotten=scanning.forgotten(
-                    connection, self.flow, queries.control_of(connection, self.flow, ResetRecord.kind)
-                ),
+                forgotten=self._forgotten(connection),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
@@ -187,8 +185,17 @@ class FlowLedger:
         return self._ask(queries.mappings_of, (topic, partition, source_topic_id), start, end)
 
     def unverified(self) -> list[MappingRecord]:
-        """Mapping records past their partition's verified offset, by topic, partition and source offset."""
-        return self._ask(queries.unverified)
+        """Mapping records past their partition's verified offset, by topic, partition and source offset.
+
+        None of what is forgotten.
+        """
+        with reading(self.engine) as connection:
+            over = self._forgotten(connection)
+            return [record for record in queries.unverified(connection, self.flow) if record.key not in over]
+
+    def _forgotten(self, connection: Connection) -> frozenset[tuple[str, int]]:
+        resets = queries.control_of(connection, self.flow, ResetRecord.kind)
+        return scanning.forgotten(connection, self.flow, resets)
 
     def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
         """The mapping records of one window after an offset of the topic, by topic, partition and source offset, one by one."""

@@ -11,6 +11,7 @@ from airmirror.windows.errors import Unaccounted
 from airmirror.wire.mappings import MappedRange, MappingRecord
 
 ALL = (0, 2**63 - 1)
+RETURNS = "return-"  # what the names of leases begin with under which the account grows by what has returned
 NOT_COVERED = "no mapping record covers them, though progress is past them"
 
 
@@ -48,6 +49,11 @@ def is_taken_over(record: MappingRecord) -> bool:
     That writer may have left more than the source's committed records among them, or before the next record.
     """
     return bool(record.copied) and not record.lost and record.digest == NO_DIGEST
+
+
+def has_returned(record: MappingRecord) -> bool:
+    """Return whether its records came the other way: written on the target, brought back, and compared (runbooks/failback)."""
+    return record.window.startswith(RETURNS)
 
 
 def still_held(

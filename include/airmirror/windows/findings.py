@@ -76,8 +76,8 @@ def examine(
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
     holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
 
-    ``compacted``: topics that may have holes (invariant E); ``watermarks``: of the source, for the lag. A log that can't be
-    read is the finding's error.
+    ``compacted``: whether topics may have holes (invariant E); of one that is gone by now its slot has judged. ``watermarks``:
+    of the source, for the lag. A log that can't be read is the finding's error.
     """
     flow, index = mirror.flow, mirror.index
     known = index.verified()
@@ -88,7 +88,7 @@ def examine(
         last = mappings[-1]
         passed = known.get(key)
         start = passed.offset + 1 if passed and passed.source_topic_id == last.source_topic_id else None
-        allowed = compacted.get(key.topic, False)
+        allowed = compacted.get(key.topic, True)
         doubtful = [mapping for mapping in mappings if mapping.window not in trusted]
         missing, differences, error = _look_again(mirror, doubtful)
         is_measured = all(mapping.was_read_back for mapping in mappings if mapping.window in trusted)

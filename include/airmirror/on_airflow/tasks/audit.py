@@ -169,7 +169,7 @@ def compare_ranges(
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
         missing = strict and isinstance(places, OffsetRange) and not selection.dry_run
-        found = audit(opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell)
+        found = audit(opened, ranges, refuse_before=strict, refuse_missing=missing, tell=tell)
         if beside is not None:
             parts = before_the_first(opened, ranges)
             found = joined(

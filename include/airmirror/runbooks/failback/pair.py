@@ -13,8 +13,9 @@ from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow, Order
 from airmirror.topics.names import policy_of
+from airmirror.windows.coverage import RETURNS
 
-LEASES = "return-"  # what the names of all leases of a return begin with
+LEASES = RETURNS  # what the names of all leases of a return begin with
 
 
 def lease_name() -> str:
