@@ -43,8 +43,10 @@ from airmirror.runbooks.failback.steps import (
 )
 from airmirror.runbooks.failback.undo import undo as undo_return
 from airmirror.runbooks.failover.order import FailoverOrder
+from airmirror.runbooks.failover.steps import positions as failover_positions
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.slot.errors import ForeignRecords, SlotFenced
+from airmirror.topics.names import select
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.errors import ReturnOver
 from airmirror.windows.fence import leased
@@ -105,14 +107,28 @@ def test_a_return_whose_topics_can_t_be_made_now_is_tried_again(
 @pytest.mark.parametrize(
     "policy", [pytest.param(each, marks=[] if each == "default" else [pytest.mark.long]) for each in POLICIES]
 )
-def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, policy: str) -> None:
-    """Twice, so that the second return resumes after the first one."""
-    both = forward_and_reverse(sides.east, sides.west, tmp_path, policy=policy)
+def test_what_was_written_over_there_returns(
+    sides: Sides, tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice, so that the second return resumes after the first one. Active/active: the group reads what came from there too."""
+    stock = create_topic(sides.west, f"stock-{uuid4().hex[:8]}", 1)
+    own = {f"{REVERSE}.topics": stock}
+    both = forward_and_reverse(sides.east, sides.west, tmp_path, policy=policy, settings=own)
     everything = write(both.east, both.topic, 0, 30)
+    produce(sides.west, stock, numbered(30), partition=0)
     read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
     both.window(both.forward)
+    both.window(both.reverse)
+    brought = select(both.reverse.flow, [stock])[stock], 0
+    commit(both.east, both.group, {brought: 2})
+    with monkeypatch.context() as patched, held(both.east, both.group, {brought: 4}, both.group):
+        patched.setattr(stable, "STABLE_SECONDS", 0.2)
+        with pytest.raises(OffsetsHeld, match=f"{both.group} in {brought[0]}-0"):
+            failover_positions(both.forward, PLANNED)
     for cycle in (0, 1):
         fail_over(both.forward, PLANNED)
+        assert committed(both.west, both.group)[stock, 0] == 4 + 6 * cycle
+        commit(both.west, both.group, {(stock, 0): 10 + 6 * cycle})
         everything += write(both.west, both.remote, 100 + 1000 * cycle, 24)
         seen = read_with_group(both.west, both.group, both.remote, {0: 11, 1: 11})
         replicated = both.values(both.west)
@@ -120,6 +136,7 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         assert both.values(both.east) == replicated == both.values(both.west), "the same records, in the same order"
         assert sum(account.copied for each in done.continued for account in each.taken.accounts) == 24
         assert not [row for row in done.groups if row.reason] and is_done(both.pair)
+        assert committed(both.east, both.group)[brought] == 10 + 6 * cycle
         lasts = both.now(both.forward).ledger.last_mappings().values()
         assert all(min(each.leader_epoch, each.target_epoch) >= 0 == each.copied for each in lasts), "a cut log is told"
         rest = read_with_group(both.east, both.group, both.topic)
@@ -134,7 +151,7 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         assert both.values(both.west) == both.values(both.east) and flat(both.values(both.west)) == sorted(everything)
         assert both.now(both.forward).ledger.of_kind(GroupMove) == [] and both.now(both.reverse).flow.returns == {}
     assert all(row.error is None for row in compare_all(both.forward, []))
-    assert prepare(both.reverse).topics == {}, "nothing returns any more"
+    assert prepare(both.reverse).topics.keys() == {stock}, "nothing returns any more"
     made = report_flow(both.forward, Span())
     assert made.is_good and made.numbers["records returned"] == 48
     assert not any("another tool" in line for line in (made.headline, *made.not_known))

@@ -16,10 +16,10 @@ from airmirror.runbooks.migration.producers import WrittenSinceFrozen, unfinishe
 from airmirror.runbooks.migration.reverse import is_returning, reverse_state
 from airmirror.runbooks.migration.undo import undo_move, undo_plan
 from support.following import numbered
-from support.groups import read_with_group
+from support.groups import commit, committed, read_with_group
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, takes
-from support.returns import FORWARD, Both, forward_and_reverse, write
+from support.returns import FORWARD, REVERSE, Both, forward_and_reverse, write
 from support.sides import Sides
 from support.topics import await_settled, create_topic, produce
 
@@ -27,11 +27,11 @@ TO_CUT_OVER: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consume
 
 
 def both_ways(sides: Sides, directory: Path, policy: str = "identity", **settings: str) -> Both:
-    """Flows there and back, with a move group of one topic, its group, and 30 records."""
+    """Flows there and back, with a move group of one topic, its group, which the reverse flow does not select, and 30 records."""
     topic = create_topic(sides.east, f"moves-{uuid4().hex[:8]}", 2)
     lines = {"move.shop.topics": topic, "move.quiet.ms": "0", "move.soak.ms": "0", "move.reverse": "true"}
     lines |= {key.replace("_", "."): value for key, value in settings.items()}
-    given = {f"{FORWARD}.{key}": value for key, value in lines.items()}
+    given = {f"{FORWARD}.{key}": value for key, value in lines.items()} | {f"{REVERSE}.groups": "other-.*"}
     both = forward_and_reverse(sides.east, sides.west, directory, topic=topic, policy=policy, settings=given)
     produce(sides.east, topic, numbered(30), transactional="commit")
     await_settled(sides.east, topic)
@@ -57,11 +57,13 @@ def assert_same(both: Both, count: int) -> None:
 def test_what_is_written_after_the_cut_over_returns_and_undo_goes_over_it(
     sides: Sides, tmp_path: Path, policy: str
 ) -> None:
-    both = both_ways(sides, tmp_path, policy)
+    both, other = both_ways(sides, tmp_path, policy), f"other-{uuid4().hex[:8]}"
     seen = [read_with_group(both.east, both.group, both.topic, {0: 5, 1: 6})]
     for _ in range(2):
         said = take(both, *TO_CUT_OVER)
     assert "1 topic can return" in said[-2] and reverse_state(both.forward, move_of(both.forward)) == ""
+    for cluster, topic, at in ((both.east, both.topic, 2), (both.west, both.remote, 4)):
+        commit(cluster, other, {(topic, 0): at})  # reads on either side, and is none of the move group's
     seen.append(read_with_group(both.west, both.group, both.remote, {0: 4, 1: 4}))
     produce(both.east, both.topic, numbered(10, 30))  # producers continue on the source
     assert both.window(both.reverse).copied == 0 and both.now(both.reverse).flow.returns == {}, (
@@ -82,6 +84,7 @@ def test_what_is_written_after_the_cut_over_returns_and_undo_goes_over_it(
     assert not found.reasons and len(found.returning) == 2 and "they return, and groups resume" in told
     assert both.group not in told, "its position is not put back: it resumes after what returns"
     undo(both)
+    assert committed(both.east, other) == {(both.topic, 0): 2}, "an order changes nothing that it does not name"
     assert_same(both, 70)
     assert owners_now(both.forward).frozen == {} and both.now(both.reverse).flow.returns == {}
     produce(both.east, both.topic, numbered(10, 300))

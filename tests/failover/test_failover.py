@@ -38,6 +38,7 @@ from airmirror_local.brokers import Broker
 from support.failovers import (
     DISASTER,
     PLANNED,
+    a_group,
     elsewhere,
     fail_over,
     windowed,
@@ -226,6 +227,9 @@ def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
         WHOLE in owners_now(flow.opened).frozen and left == [] and [row.group for row in moved if row.reason] == [group]
     )
     assert not outcome_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
+    commit(west, group, {(flow.remote_topic, 0): 27})
+    with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was left where it stood and has .* 27"):
+        undo(flow.opened, PLANNED)
 
 
 def test_a_source_that_answers_and_can_not_be_drained_is_left_anyway(
@@ -314,9 +318,12 @@ def test_a_failover_is_undone_where_a_remote_topic_is_gone(east: Broker, west: B
 
 
 def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Unfrozen all the same, it leaves groups where they are: no later order takes them for moved."""
     topic, dlq = (create_topic(east, f"{name}-{uuid4().hex[:8]}", 1) for name in ("orders", "dlq"))
-    flow = with_groups(mirror(east, west, tmp_path, topic=topic, settings={"topics": f"{topic}, {dlq}"}), "none")
+    group = a_group()
+    flow = with_groups(mirror(east, west, tmp_path, topic=topic, settings={"topics": f"{topic}, {dlq}"}), group)
     produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
     windowed(flow)
     gone = without_source(flow.opened)
     fail_over(gone, DISASTER)
@@ -327,6 +334,7 @@ def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, wes
             undo(gone, FailoverOrder(reason="a false alarm", by="ada"))
     assert WHOLE in owners_now(gone).frozen
     unfreeze(flow.opened, (), reason="by force", by="ada")
+    assert flow.opened.ledger.of_kind(GroupMove) == [] and committed(west, group) == {(flow.remote_topic, 0): 20}
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert not flow.run().is_verified
     assert [each.value for each in read_all(west, flow.remote_topic)[0]][30:] == [b"new"] * 3, "written over by nobody"

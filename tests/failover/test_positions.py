@@ -152,6 +152,7 @@ def row(translation: int = 20, *, start: int = 0, target_start: int = 0) -> Grou
         pytest.param(row(), 21, "Empty", None, 20, "", id="past a marker alone"),
         pytest.param(row(), 25, "Empty", 20, 24, "", id="moved there, and read on"),
         pytest.param(row(), 25, "Empty", 25, 24, Reason.AHEAD, id="moved there, and rewound since"),
+        pytest.param(row(), 25, "Empty", -1, 24, Reason.AHEAD, id="left there"),
         pytest.param(row(), 25, "Stable", None, 24, "", id="its members can stop"),
         pytest.param(row(target_start=22), None, "Empty", None, None, Reason.BELOW_START, id="deleted on the target"),
         pytest.param(row(start=25, target_start=22), None, "Empty", None, None, "", id="deleted on both"),

@@ -22,6 +22,7 @@ from support.migrations import ORDER
 
 MOVE = Move("shop", {"orders": "east.orders"}, ("first", "later"), None)
 KEYS = [TopicPartition("east.orders", number) for number in range(2)]
+WEST = SimpleNamespace(alias="west")
 
 
 def mark(group: str) -> GroupMove:
@@ -37,7 +38,7 @@ class Log:
 
     def __init__(self, *records: GroupMove) -> None:
         self.records, self.batches = records, list[list[bytes]]()
-        self.journal: Any = SimpleNamespace(source="east", target="west", catch_up=lambda: None, index=self)
+        self.journal: Any = SimpleNamespace(source="east", target=WEST, catch_up=lambda: None, index=self)
         appender: Any = self
         self.writer = MappingWriter(self.journal, appender, ORDER.window)
 
@@ -56,7 +57,7 @@ def groups_on_west(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[TopicParti
         monkeypatch.setattr(
             module,
             "stable_offsets",
-            lambda cluster, groups, _: {name: found.get(name, {}) for name in groups} if cluster == "west" else {},
+            lambda cluster, groups, _: {name: found.get(name, {}) for name in groups} if cluster == WEST else {},
         )
     for module in (moving, carrying):
         monkeypatch.setattr(module, "list_groups", lambda _: {})
@@ -111,7 +112,7 @@ def test_an_undo_ends_where_a_group_has_a_name_that_no_ledger_can_keep(
         monkeypatch.setattr(moving, asks, lambda *_: {})
     with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         index, written = ledger.flow("east->west"), list[Entry]()
-        journal: Any = SimpleNamespace(source="east", target="west", catch_up=lambda: None, index=index)
+        journal: Any = SimpleNamespace(source="east", target=WEST, catch_up=lambda: None, index=index)
 
         def append(records: Sequence[tuple[bytes, bytes | None]]) -> None:
             new = [Entry(0, len(written) + number, 0, key, value) for number, (key, value) in enumerate(records)]

@@ -12,6 +12,7 @@ from airmirror.config import MoveGroup
 from airmirror.flows import freezing
 from airmirror.flows.freezing import owners_now
 from airmirror.flows.holds import DecisionIncomplete
+from airmirror.offsets.translation import Reason
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
 from airmirror.runbooks.migration import producers
@@ -84,9 +85,15 @@ def test_a_move_group_moves_and_the_rest_of_the_flow_resumes(
 def test_a_reverse_flow_that_synchronises_groups_keeps_no_cut_over_back(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
-    """Its consumers are at work on west; moved after them on east, they would count as not cut over."""
+    """Its consumers are at work on west; moved after them on east, they would count as not cut over. Set back there, they read
+    again: no window of the flow moves them past that."""
     flow, group = mirrored(east, west, tmp_path)
     takes(flow.opened, "check_groups", "cut_over_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 5})
+    assert [row.reason for row in sync(flow.opened, group)] == [Reason.CUT_OVER]
+    with pytest.raises(ConsumersNotCutOver, match="or were set back on the target"):
+        takes(flow.opened, "cut_over_producers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 5}
     commit(west, group, {(flow.remote_topic, 0): 25})
     sync(reverse_of(flow), group)
     takes(flow.opened, "cut_over_producers")

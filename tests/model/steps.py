@@ -337,6 +337,7 @@ def to_put_back(
             GroupMove("group", "topic", 0, by, its.before, its.after, 0, ""),
             reader.at[1 - flow],
             "Stable" if reader.home == 1 - flow else "Empty",
+            SIDES[1 - flow],
         )
         if not Group("group", each.state).is_idle:
             active.append(topic)

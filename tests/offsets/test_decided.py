@@ -18,9 +18,10 @@ from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.pruning import kept_topics, prune_mappings
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.windows.errors import FlowBusy
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change, OrderScope, Owners, Signed, after, changed
 
-MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
+MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [], of_kind=lambda _: [])))
 
 
 @pytest.fixture
@@ -52,7 +53,8 @@ def test_a_position_goes_back_by_itself_only_while_its_topic_returns(monkeypatch
     place = {"group": "billing", "topic": "east.orders", "partition": 0, "remote_topic": "orders"}
     rows = [GroupPosition(**place, committed=Committed(5), found=Translated(5, 5), back=True)]
     its = [replace(rows[0], topic="payments", back=False)]
-    mirror = cast(Any, SimpleNamespace(flow=None, index=SimpleNamespace(owners=Owners)))
+    mirror = cast(Any, SimpleNamespace(flow=None, index=SimpleNamespace(owners=Owners, of_kind=lambda _: [])))
+    key = "billing", "east.orders", 0
     signed, owners = Signed("w", 3, 1, "why", "ada"), Owners()
     monkeypatch.setattr(groups, "reverse_ledger", lambda *_: SimpleNamespace(owners=lambda: owners))
     seen = []
@@ -60,10 +62,21 @@ def test_a_position_goes_back_by_itself_only_while_its_topic_returns(monkeypatch
         remote = {"orders": "east.orders"}
         new = changed(owners, change, ["orders"], signed, scope=OrderScope.TOPIC, remote=remote) if change else []
         owners = after(owners, new)
-        seen.append([groups._shut(mirror, rows, only).get("east.orders") for only in ((), ["billing"])])
+        seen.append([groups._shut(mirror, rows, only).get(key) for only in ((), ["billing"])])
         assert groups._shut(mirror, its, ()) == {}
     away = [Reason.FROM_TARGET, None]
     assert seen == [away, away, [None, None], [Reason.FROZEN, Reason.FROZEN]]
+
+
+def test_no_window_moves_a_group_that_a_migration_has_cut_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been set back on the target, to read again. What others have moved goes on with the flow."""
+    monkeypatch.setattr(groups, "reverse_ledger", lambda *_: SimpleNamespace(owners=Owners))
+    rows = [GroupPosition("billing", "orders", 0, Committed(5), "east.orders", Translated(5, 5))]
+    for window, expected in (("move-shop", {("billing", "orders", 0): Reason.CUT_OVER}), ("return-x", {})):
+        move = GroupMove("billing", "east.orders", 0, window, 3, 5, 1, "")
+        index = SimpleNamespace(owners=Owners, of_kind=lambda _, its=move: [its])
+        for only in ((), ["billing"]):
+            assert groups._shut(cast(Any, SimpleNamespace(flow=None, index=index)), rows, only) == expected
 
 
 UNDONE = (Change.BEGIN, Change.END, Change.GIVE_UP)

@@ -83,7 +83,7 @@ def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Pa
 def test_a_position_that_has_expired_is_no_reason_against_an_undo(tmp_path: Path) -> None:
     """Whoever is asked is told."""
     move = GroupMove("billing", "east.orders", 0, "failover-x", before=5, after=9, time_ms=1, metadata_before="")
-    groups = [PutBack(move, -1, "")]
+    groups = [PutBack(move, -1, "", "west")]
 
     def undone(*reasons: str) -> Asked:
         made = shown_undo("count", FLOW.name, "", reasons, "leave it", [put_back_section(groups)], groups)

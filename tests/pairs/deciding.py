@@ -176,7 +176,7 @@ def _divergence(facts: Facts) -> Any:
 
 def put_back(journal: Any, ours: Callable[[GroupMove], bool]) -> list[PutBack]:
     """The moves that are to be undone, of groups that stand where they were moved to."""
-    return [PutBack(each, each.after, "") for each in journal.index.of_kind(GroupMove) if ours(each)]
+    return [PutBack(each, each.after, "", "west") for each in journal.index.of_kind(GroupMove) if ours(each)]
 
 
 def positions(facts: Facts) -> list[GroupPosition]:

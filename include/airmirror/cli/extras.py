@@ -18,6 +18,7 @@ EXTRAS = {
     "matplotlib": "airflow",
     "pandas": "gate",
     "psutil": "demo",
+    "py4j": "spark",
     "pyarrow": "spark",
     "pyspark": "spark",
     "vega_datasets": "demo",

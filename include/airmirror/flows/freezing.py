@@ -21,6 +21,7 @@ from airmirror.errors import named as all_named
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.flows.resuming import check_none_uncounted, resume_after_rescues
+from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
@@ -30,6 +31,7 @@ from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
 from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased, new_window
 from airmirror.windows.mirror import Journal, caught_up_reverse, reverse_ledger
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
@@ -139,8 +141,8 @@ def unfreeze(
     tell: Tell = silent,
 ) -> list[Ownership]:
     """Unfreeze what was frozen: the flow (no ``topics``), but what was frozen by name, or some topics. Mappings are
-    as they were: nothing is lost or copied twice, what was rescued neither. ``last``: asked under the lease, what it raises keeps
-    the flow frozen.
+    as they were: nothing is lost or copied twice, what was rescued neither. Groups stay where a failover has moved them: where
+    they stood before is forgotten. ``last``: asked under the lease, what it raises keeps the flow frozen.
     Raises DecisionIncomplete, NotFrozen, StillReturning, ReturnNotFinished, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
@@ -151,9 +153,17 @@ def unfreeze(
         last()
         resume_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
         to_unfreeze(opened, topics)
-        found = commit_change(granted, Change.UNFREEZE, topics, reason=reason, by=by)
+        moves = [(each.encode_key(), None) for each in failed_over(opened.ledger, topics)]
+        found = commit_change(granted, Change.UNFREEZE, topics, reason=reason, by=by, more=moves)
     catch_up_ledger(opened)
     return found
+
+
+def failed_over(ledger: FlowLedger, topics: Collection[str] = ()) -> list[GroupMove]:
+    """Return where groups stood before a failover, of ``topics`` of the source (none: of all). The ledger has caught up."""
+    remote = {each.remote_topic for each in ledger.last_mappings().values() if each.topic in topics}
+    moves = (each for each in ledger.of_kind(GroupMove) if each.is_failovers)
+    return [each for each in moves if not topics or each.topic in remote]
 
 
 def check_nothing_returns(opened: Opened, topics: Collection[str] = ()) -> None:

@@ -33,6 +33,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import HeldLease
 from airmirror.windows.mirror import Mirror, reverse_ledger
 from airmirror.wire.mappings import ResetRecord
+from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Owner, Owners
 
 log = logging.getLogger(__name__)
@@ -48,12 +49,12 @@ def plan(
     groups: Mapping[str, Group],
     on_target: Mapping[str, Mapping[TopicPartition, Committed]],
     lagging: Collection[tuple[str, int]] = (),
-    shut: Mapping[str, Reason] | None = None,
+    shut: Mapping[Key, Reason] | None = None,
 ) -> list[GroupOffset]:
     """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
-    ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``shut``: the topics
-    that no window moves groups in, each with the reason.
+    ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``shut``: the groups that
+    no window moves in partitions of the source, each with the reason.
     """
     now = int(time.time() * 1000)
     planned = []
@@ -63,8 +64,8 @@ def plan(
         reason = ""
         if isinstance(found, Reason):
             reason = found
-        elif shut and row.topic in shut:
-            reason = shut[row.topic]
+        elif shut and (row.group, *row.key) in shut:
+            reason = shut[row.group, *row.key]
         elif (row.topic, row.partition) in lagging:
             reason = Reason.LAGGING
         elif row.target is not None and found.translation < row.target.start:
@@ -130,16 +131,25 @@ def sync_group_offsets(
     return done
 
 
-def _shut(mirror: Mirror, rows: Sequence[GroupPosition], only: Collection[str]) -> dict[str, Reason]:
-    """The topics of ``rows`` that no window moves groups in, by the ledger, each with the reason. ``only``: a person names them.
+def _shut(mirror: Mirror, rows: Sequence[GroupPosition], only: Collection[str]) -> dict[Key, Reason]:
+    """The ``rows`` that no window moves, by the ledger, each with the reason. ``only``: a person names these groups.
 
     A position in a topic that came from the target goes back by itself only while the topic returns. Else it may be the one that
     the flow which brought the topic has written: to write it back would undo the reset of a group, or bring a deleted one back.
     """
     owners, back = mirror.index.owners(), reverse_ledger(mirror.flow, mirror.index).owners()
     over, returns = back.returning((Owner.RETURNED,)), back.returning((Owner.RETURNING,))
-    shut = {row.topic: Reason.FROM_TARGET for row in rows if row.back and not only and row.topic not in returns}
-    return shut | {row.topic: Reason.FROZEN for row in rows if owners.why_frozen(row.topic) or row.topic in over}
+    moves_ = mirror.index.of_kind(GroupMove)
+    cut_over = {(each.group, each.topic, each.partition) for each in moves_ if each.is_migrations}
+    shut: dict[Key, Reason] = {}
+    for row in rows:
+        if owners.why_frozen(row.topic) or row.topic in over:
+            shut[row.group, *row.key] = Reason.FROZEN
+        elif (row.group, *row.remote) in cut_over:
+            shut[row.group, *row.key] = Reason.CUT_OVER
+        elif row.back and not only and row.topic not in returns:
+            shut[row.group, *row.key] = Reason.FROM_TARGET
+    return shut
 
 
 def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
@@ -152,9 +162,9 @@ def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
             return found
 
 
-def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Owners]:
+def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Owners | GroupMove]:
     """What people have decided that moves positions, or forbids to move groups to them."""
-    return [*resets_, mirror.index.owners()]
+    return [*resets_, mirror.index.owners(), *mirror.index.of_kind(GroupMove)]
 
 
 def moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     BEYOND_TARGET = "beyond the log end of the target"
     LAGGING = "held back by window.max.lag"
     FROZEN = "its topic is frozen: no window moves groups there any more"
+    CUT_OVER = "cut over by a migration: no window moves it any more"
     FROM_TARGET = "its topic came from the target: only a failover, a failback or groups apply moves it there"
     STREAMS_AHEAD = (
         "a streams group that the target does not have yet: on Kafka 4.2.0 its positions would break it (KAFKA-20254); "

@@ -29,7 +29,7 @@ from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan, with_error
 from airmirror.offsets.positions import GroupPosition, held_back
-from airmirror.offsets.translation import Translated
+from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
 from airmirror.windows.fence import GrantedLease
@@ -242,16 +242,17 @@ def _remembered(
     rows: Sequence[GroupPosition],
     on_target: OnTarget,
 ) -> list[GroupMove]:
-    """The moves of groups that are to be moved, from where they stand, also of those that stand there already, as they may read
-    on; of those that were moved before, their first place stays, and whose they are: the undo of a failover leaves to a migration
-    what it was about to move."""
+    """The moves of groups that are to be moved, from where they stand, also of those that stand there already, or are left where
+    they stand (to -1), as they may read on; of those that were moved before, their first place stays, and whose they are: the
+    undo of a failover leaves to a migration what it was about to move."""
     known, found = moved(writer.journal), list[GroupMove]()
     for row, item in zip(rows, planned, strict=True):
-        if item.reason or item.downstream is None:
-            continue
         stood = on_target.get(row.group, {}).get(row.remote)
         before = known.get((row.group, row.remote_topic, row.partition))
-        if before is not None and (before.after, before.window) == (item.downstream, writer.window):
+        after = -1 if item.reason or item.downstream is None else item.downstream
+        if after < 0 and (before is not None or not row.remote_topic or row.found is Reason.AGGREGATE):
+            continue
+        if before is not None and (before.after, before.window) == (after, writer.window):
             found.append(before)
             continue
         move = GroupMove(
@@ -260,7 +261,7 @@ def _remembered(
             partition=row.partition,
             window=writer.window,
             before=stood.offset if stood else -1,
-            after=item.downstream,
+            after=after,
             time_ms=int(time.time() * 1000),
             metadata_before=stood.metadata if stood else "",
         )
@@ -272,11 +273,12 @@ def _remembered(
 
 @dataclass(frozen=True)
 class PutBack:
-    """A group in a partition of the target whose move is to be undone; ``now``: where it stands, or -1, with ``metadata``."""
+    """A group in a partition of a ``cluster`` whose move is to be undone; ``now``: where it stands, or -1, with ``metadata``."""
 
     move: GroupMove
     now: int
     state: str
+    cluster: str
     metadata: str = ""
 
     @property
@@ -302,9 +304,10 @@ class PutBack:
     def why_not(self) -> str:
         """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
-            return f"{self.name}: it has members on the target"
+            return f"{self.name}: it has members on cluster {self.cluster!r}"
         if self.has_gone_on:
-            return f"{self.name}: it was moved to {self.move.after} and has committed {self.now} since"
+            was = f"moved to {self.move.after}" if self.move.after >= 0 else "left where it stood"
+            return f"{self.name}: it was {was} and has committed {self.now} since"
         return ""
 
 
@@ -315,9 +318,9 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
     at = stable_offsets(journal.target, {each.group for each in found}, {each.topic for each in found})
     rows = []
     for move in found:
-        now = at.get(move.group, {}).get(move.key)
+        now = at.get(move.group, {}).get(move.key, Committed(-1))
         state = there[move.group].state if move.group in there else ""
-        rows.append(PutBack(move, now.offset, state, now.metadata) if now else PutBack(move, -1, state))
+        rows.append(PutBack(move, now.offset, state, journal.target.alias, now.metadata))
     return rows
 
 

@@ -12,6 +12,8 @@ from airmirror.partitions import GroupPartition
 from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, MappingTopicRecord, fields
 from airmirror.wire.owners import Ownership
 
+FAILOVER, MIGRATION = "failover-", "move-"  # what the windows begin with in whose name groups are moved
+
 
 @dataclass(frozen=True)
 class GroupMove(MappingTopicRecord, GroupPartition):
@@ -34,6 +36,16 @@ class GroupMove(MappingTopicRecord, GroupPartition):
     def is_mark(self) -> bool:
         """Return whether it says that the group was cut over: what it has beyond its moves, it has from then on."""
         return self.partition < 0
+
+    @property
+    def is_failovers(self) -> bool:
+        """Return whether a failover was the first to move it."""
+        return self.window.startswith(FAILOVER)
+
+    @property
+    def is_migrations(self) -> bool:
+        """Return whether a migration was."""
+        return self.window.startswith(MIGRATION)
 
 
 @dataclass(frozen=True)

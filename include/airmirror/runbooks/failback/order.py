@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from airmirror.runbooks.runbook import Order, option
@@ -11,7 +12,10 @@ from airmirror.runbooks.runbook import Order, option
 class FailbackOrder(Order):
     """Who fails back, and why. ``leave``: what was never replicated stays on the source alone. ``wait``: seconds for applications
     to stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all.
-    ``accept``: records that differ on both sides stay as they are, and are in no account."""
+    ``accept``: records that differ on both sides stay as they are, and are in no account. ``groups``: those that a migration has
+    cut over, which its undo moves and no others; None: those that the reverse flow moves."""
+
+    groups: Collection[str] | None = None
 
     leave: bool = option(
         "Records that were neither replicated nor rescued stay on the source alone.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow, Order
 from airmirror.topics.names import policy_of
 from airmirror.windows.coverage import RETURNS
+from airmirror.wire.moves import GroupMove
 
 LEASES = RETURNS  # what the names of all leases of a return begin with
 
@@ -105,6 +106,14 @@ class Pair:
         """Return the same when both ledgers have read what is new: what returns is as it was decided by now."""
         forward = caught_up(self.forward, soon=True)  # first: it says what returns
         return Pair(forward, caught_up(self.reverse, soon=True))
+
+
+def moved_by(pair: Pair, names: Mapping[str, str], topics: Collection[str]) -> Callable[[GroupMove], bool]:
+    """Return which groups a failback for ``topics`` (none: for the flow) has moved: where ``names`` return to; by that for the
+    flow, as its failover, also in topics that came from the target."""
+    into, own = set(names.values()), {topic for topic, _ in pair.forward.ledger.state().known}
+    besides = bool(names) and not topics
+    return lambda each: each.window.startswith(LEASES) and (each.topic in into or (besides and each.topic not in own))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, check_known, lease_name
+from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
 from airmirror.slot.adjacent import explained
 from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
@@ -104,9 +104,9 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[
         names = _existing(back, names)
         found = _beginnings(ahead, back, names, order)
         if found:
-            number, into = fence_around(granted, 1).numbers[0], set(names.values())
-            moves = pair.reverse.ledger.of_kind(GroupMove)
-            forgotten = [(each.encode_key(), None) for each in moves if each.topic in into]  # of an earlier return
+            number, moves = fence_around(granted, 1).numbers[0], pair.reverse.ledger.of_kind(GroupMove)
+            earlier = filter(moved_by(pair, names, order.topics), moves)
+            forgotten = [(each.encode_key(), None) for each in earlier]
             commit(back, granted, number, found, by=order.by, reason=order.reason, more=forgotten)
         # The reverse flow's account of them has begun: its windows copy them from now on.
         remote = {topic: name for name, topic in names.items()}

@@ -24,7 +24,7 @@ from airmirror.runbooks.failback.differing import differing
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, end_return, is_over, look_ahead
-from airmirror.runbooks.failback.unfreezing import unfreeze_after_return
+from airmirror.runbooks.failback.unfreezing import came_from_target, unfreeze_after_return
 from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.stillness import ends_of
@@ -35,14 +35,17 @@ from airmirror.wire.owners import Owner, named
 
 
 class GroupsNotBack(RunbookError):
-    """Groups whose position on the source is not exact, or differs from the one that was written."""
+    """Groups whose position on the source is not exact, or differs from the one that was written. ``anyway``: the command that
+    finishes it without them."""
+
+    anyway: str
 
     @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
             f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; where an "
-            "undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or add --inexact"
+            f"undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or: {self.anyway}"
         )
 
 
@@ -115,10 +118,13 @@ def drain_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) ->
     still_ms = reverse.flow.settings.failover_quiet_ms
     await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=progress.phase)
     with Routes(reverse.flow.source, f"airmirror|{reverse.flow.name}|failback") as source:
-        ends = ends_of(source, names)
+        ends = dict(ends_of(source, names))
+    for row in _positions(pair, names, order):  # in topics besides that do not return, too
+        if row.source is not None:
+            ends[row.key] = max(ends.get(row.key, 0), min(row.committed.offset, row.source.end))
     prove_past(reverse, ends, order.wait, progress.phase)
-    if not order.inexact and (wrong := not_exact(_positions(pair, names))):
-        raise GroupsNotBack(reverse.flow.name, tuple(wrong))
+    if not order.inexact and (wrong := not_exact(_positions(pair, names, order))):
+        raise _not_back(pair, order, wrong)
 
 
 def end_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> None:
@@ -135,7 +141,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
         return []
     if not_over := _not_over(pair, names):  # groups are moved after the step end_return
         raise ReturnNotDrained(pair.flow.name, tuple(f"{name} still returns" for name in not_over), order.topics)
-    rows = _positions(pair, names)
+    rows = _positions(pair, names, order)
     with (
         overtaking(pair.forward, lease_name(), progress.phase) as frozen,
         overtaking(reverse, lease_name(), progress.phase) as granted,
@@ -144,7 +150,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
         if gone := _not_over(pair, names):  # another failback has finished it meanwhile, or an undo has given it up
             raise GroupsDisplaced(reverse.flow.name, tuple(f"{name}: its return was ended meanwhile" for name in gone))
         done = move_groups(MappingWriter.of(granted), rows)
-        check_still(reverse.flow, rows, _positions(pair, names))
+        check_still(reverse.flow, rows, _positions(pair, names, order))
         wrong = displaced(granted.journal, rows, done)
     left = [(f"{each.group} in {each.remote_topic}-{each.partition}", each.reason) for each in done if each.reason]
     for name, reason in left:
@@ -152,7 +158,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
     if not order.inexact:
         wrong += [f"{name}: {reason}" for name, reason in left]
     if wrong:
-        raise GroupsNotBack(reverse.flow.name, tuple(wrong))
+        raise _not_back(pair, order, wrong)
     return done
 
 
@@ -164,8 +170,8 @@ def unfreeze_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT)
     names = _returning(pair, order)
 
     def stand_back() -> None:
-        if not order.inexact and (behind := _behind(pair, names)):
-            raise GroupsNotBack(pair.reverse.flow.name, tuple(behind))
+        if not order.inexact and (behind := _behind(pair, names, order)):
+            raise _not_back(pair, order, behind)
 
     return unfreeze_after_return(pair, names, order, stand_back, progress.phase) if names else []
 
@@ -188,18 +194,30 @@ def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
     return is_done(pair, topics) or is_over(pair, pair.returning(topics))
 
 
-def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:
-    """The groups that read what returns, and where each would resume. Raises OffsetsHeld."""
-    reverse = pair.now().reverse
-    with Mirror.open(reverse.flow, reverse.ledger, "failback") as mirror:
+def _not_back(pair: Pair, order: FailbackOrder, wrong: Collection[str]) -> GroupsNotBack:
+    words = ("failback", "run", "--inexact", "--reason", "…", "--yes")
+    anyway = command(*words, flow=pair.flow.name, topics=sorted(order.topics))
+    return GroupsNotBack(pair.reverse.flow.name, tuple(wrong), anyway)
+
+
+def _positions(pair: Pair, names: Mapping[str, str], order: FailbackOrder) -> list[GroupPosition]:
+    """The groups that read what returns, and those that a failover of the flow has moved in topics that came from the target; and
+    where each would resume. Raises OffsetsHeld."""
+    if order.groups is not None and not order.groups:
+        return []
+    now = pair.now()
+    moved = () if order.topics else came_from_target(now.forward.ledger)
+    besides = {(each.group, each.topic) for each in moved}
+    with Mirror.open(now.reverse.flow, now.reverse.ledger, "failback") as mirror:
         mirror.refresh()
-        rows = group_positions(mirror, stable=names)
-    return [row for row in rows if row.topic in names and row.found is not Reason.NOT_REPLICATED]
+        rows = group_positions(mirror, order.groups or (), {*names, *(topic for _, topic in besides)})
+    ours = (row for row in rows if row.topic in names or (row.group, row.topic) in besides)
+    return [row for row in ours if row.found is not Reason.NOT_REPLICATED]
 
 
-def _behind(pair: Pair, names: Mapping[str, str]) -> list[str]:
+def _behind(pair: Pair, names: Mapping[str, str], order: FailbackOrder) -> list[str]:
     """Return the groups that stand before where they were moved to, in words: an undo that broke off may have put them back."""
-    rows, source = _positions(pair, names), pair.flow.source
+    rows, source = _positions(pair, names, order), pair.flow.source
     with Routes(source, f"airmirror|{pair.reverse.flow.name}|failback") as routes:
         there = committed_offsets(routes, {row.group for row in rows})
     found = []

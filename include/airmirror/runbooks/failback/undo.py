@@ -17,7 +17,7 @@ from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import LEASES, Pair, check_known, lease_name
+from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
 from airmirror.runbooks.failback.unfreezing import write_forgotten
 from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -115,7 +115,6 @@ def give_up(
 def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
     names, owners = pair.returning(topics), pair.forward.ledger.owners()
     check_known(pair.forward, set(topics) - owners.records.keys())
-    into = set(names.values())
-    groups = to_put_back(journal, lambda move: move.window.startswith(LEASES) and move.topic in into)
+    groups = to_put_back(journal, moved_by(pair, names, topics))
     reasons = [each.why_not for each in groups if each.why_not]
     return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))

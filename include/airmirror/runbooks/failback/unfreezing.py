@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.flows.freezing import commit_change, overtaking
+from airmirror.flows.freezing import commit_change, failed_over, overtaking
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
@@ -20,7 +20,6 @@ from airmirror.runbooks.failback.divergence import Offsets
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
-from airmirror.runbooks.failover.undo import OURS
 from airmirror.runbooks.moving import moves_in
 from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
@@ -78,10 +77,14 @@ def unfreeze_after_return(
 def _over(ledger: FlowLedger, names: Collection[str], order: FailbackOrder) -> list[GroupMove]:
     """Return where groups stood before the failover: they were moved back, and it can't be undone any more. That of the whole
     flow has moved some in topics besides that came from the target, and do not return."""
-    moves_ = ledger.of_kind(GroupMove)
+    others = () if order.topics else (each.topic for each in came_from_target(ledger))
+    return moves_in(ledger.of_kind(GroupMove), {*names, *others})
+
+
+def came_from_target(ledger: FlowLedger) -> list[GroupMove]:
+    """Return the groups that a failover of the flow has moved in topics that came from the target, and do not return."""
     ours = {record.remote_topic for record in ledger.last_mappings().values()}
-    others = {each.topic for each in moves_ if each.window.startswith(OURS) and each.topic not in ours}
-    return moves_in(moves_, {*names, *(() if order.topics else others)})
+    return [each for each in failed_over(ledger) if each.topic not in ours]
 
 
 def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:

@@ -209,7 +209,7 @@ def stays(
     found = []
     for row, item in zip(rows, planned, strict=True):
         move = known.get((row.group, row.remote_topic, row.partition))
-        has_read_on = move is not None and item.on_target is not None and item.on_target > move.after
+        has_read_on = move is not None and item.on_target is not None and item.on_target > move.after >= 0
         is_gone = row.source is not None and row.committed.offset < row.source.start
         is_fine = (
             item.reason == Reason.ACTIVE

@@ -25,7 +25,7 @@ from airmirror.runbooks.failover.plan import unreachable
 from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.windows.fence import fence_around, leased, new_window
-from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirror import Journal, Mirror, caught_up_reverse
 
 
 class SourceAnswers(AirmirrorError):
@@ -175,7 +175,10 @@ def positions(opened: Opened, order: FailoverOrder) -> list[GroupPosition]:
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
             return _ours(journal, rows_as_last_seen(journal)[0])
     with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
-        return _ours(mirror, group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known}))
+        back = caught_up_reverse(mirror.source, opened.flow, opened.ledger)
+        brought = {each.remote_topic for each in back.last_mappings().values()} if back else ()
+        own = (topic for topic, _ in opened.ledger.state().known)
+        return _ours(mirror, group_positions(mirror, stable={*own, *brought}))
 
 
 def _not_ready(opened: Opened, order: FailoverOrder) -> list[str]:

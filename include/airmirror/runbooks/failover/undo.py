@@ -23,10 +23,7 @@ from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
 from airmirror.windows.fence import new_window
 from airmirror.windows.mirror import Journal
-from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Change
-
-OURS = "failover-"  # the windows of a failover's steps: others move groups too
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
             resume_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
             commit_change(granted, Change.UNFREEZE, (), reason=reason, by=by)
         granted.journal.catch_up()
-        if again := moved_again(granted.journal, _is_ours, there):  # a cut-over takes no lease
+        if again := moved_again(granted.journal, lambda each: each.is_failovers, there):  # a cut-over takes no lease
             raise GroupsDisplaced(found.flow, tuple(again))
     catch_up_ledger(opened)
     return _shown(found, done=True)
@@ -98,12 +95,8 @@ def _shown(found: UndoneFailover, *, done: bool) -> Document:
     return shown_undo("failover", found.flow, headline, found.reasons, _way_out(found), sections, found.groups)
 
 
-def _is_ours(move: GroupMove) -> bool:
-    return move.window.startswith(OURS)
-
-
 def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
-    groups = to_put_back(journal, _is_ours)
+    groups = to_put_back(journal, lambda each: each.is_failovers)
     reasons = [each.why_not for each in groups if each.why_not]
     if groups or is_frozen:
         rows = {(each.topic, each.remote_topic) for each in journal.index.last_mappings().values()}

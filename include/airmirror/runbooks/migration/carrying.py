@@ -84,7 +84,8 @@ def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[P
         for key, each in sorted(offsets.items()):
             if key.topic in topics and (group, key) not in places:
                 nowhere = GroupMove(group, *key, order.window, before=-1, after=-1, time_ms=0, metadata_before="")
-                found.append(PutBack(nowhere, each.offset, there[group].state if group in there else "", each.metadata))
+                state = there[group].state if group in there else ""
+                found.append(PutBack(nowhere, each.offset, state, mirror.target.alias, each.metadata))
     return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from airmirror.runbooks.runbook import Order, option
+from airmirror.wire.moves import MIGRATION
 
 if TYPE_CHECKING:
     from airmirror.config import Flow
@@ -51,7 +52,7 @@ class MoveOrder(Order):
     @property
     def window(self) -> str:
         """The name under which its groups are moved: the same in every attempt."""
-        return f"move-{self.move}"
+        return f"{MIGRATION}{self.move}"
 
     def goes_back(self, flow: Flow) -> bool:
         """Return whether the reverse flow begins with the cut-over of producers."""

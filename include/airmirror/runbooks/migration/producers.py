@@ -30,7 +30,8 @@ class ConsumersNotCutOver(MoveRefused):
     def what(self) -> str:
         cut_over = self.run("--step", "cut_over_consumers", "--yes")
         return (
-            f"consumers of move group {self.move!r} are not cut over, or have read on on the source since: {cut_over}"
+            f"consumers of move group {self.move!r} are not cut over, have read on on the source since, or were set back on the "
+            f"target (let these read up to where they were moved to): {cut_over} moves them to where they are on the source"
         )
 
 

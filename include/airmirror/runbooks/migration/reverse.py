@@ -9,6 +9,7 @@ record after the last one that was brought.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
@@ -93,10 +94,10 @@ def take_back(pair: Pair, move: Move, order: MoveOrder, last: Callable[[], None]
         give_up(frozen, granted, names, tuple(move.names), by=order.by, reason=order.reason)
 
 
-def undo_over(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> None:
-    """Go back over the reverse flow: all that was written on the target is on the source, groups resume at the very next record,
-    and the topics are unfrozen. Raises what a failback does."""
-    wanted = FailbackOrder(reason=order.reason, by=order.by, wait=order.wait, topics=tuple(move.names))
+def undo_over(pair: Pair, move: Move, order: MoveOrder, groups: Collection[str], tell: Tell) -> None:
+    """Go back over the reverse flow: all that was written on the target is on the source, these groups resume at the very next
+    record, whatever the flow selects, and the topics are unfrozen. Raises what a failback does."""
+    wanted = replace(_order(move, order), wait=order.wait, groups=groups)
     run(FAILBACK, pair, wanted, progress=Progress(tell))
 
 

@@ -149,7 +149,8 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     tell("unblocking producers")
     blocking.unblock_producers(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:
-        undo_over(Pair(opened, reverse), move, order, tell)
+        groups = {*move.groups, *(each.move.group for each in found.back.groups)}
+        undo_over(Pair(opened, reverse), move, order, groups, tell)
         return found
 
     def nobody_has_written() -> None:
