@@ -148,6 +148,24 @@ def test_topics_that_are_frozen_and_unfrozen_before_the_cut_over_continue(sides:
     assert_same(both, 40)
 
 
+@pytest.mark.long  # tests/migration/test_moving.py: what a step is about
+def test_a_topic_that_comes_to_match_is_cut_over_while_the_others_return(sides: Sides, tmp_path: Path) -> None:
+    both = both_ways(sides, tmp_path, topics="moves-.*", move_shop_topics="moves-.*")
+    commit(both.east, both.group, {(both.topic, 0): 5})
+    take(both, *TO_CUT_OVER, "cut_over_producers")
+    write(both.west, both.remote, 100, 6)
+    assert both.window(both.reverse).copied == 6
+    new = create_topic(both.east, f"moves-{uuid4().hex}")
+    produce(both.east, new, numbered(10), partition=0)
+    with killed_at(steps, "begin"):
+        take(both, *TO_CUT_OVER, "cut_over_producers")
+    assert unfinished(both.forward, move_of(both.forward)) == [], (
+        "what returned is no stranger's, beside one that does not return"
+    )
+    assert "1 topic frozen" in "".join(take(both, "cut_over_producers"))
+    assert owners_now(both.forward).returning() == {both.remote: both.topic, new: new}
+
+
 def test_nothing_is_frozen_where_the_reverse_flow_could_not_begin(sides: Sides, tmp_path: Path) -> None:
     both = both_ways(sides, tmp_path)
     with pytest.raises(NoReverseFlow):

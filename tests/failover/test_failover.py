@@ -21,11 +21,12 @@ from airmirror.flows.prepare import prepare
 from airmirror.naming import mapping_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving
-from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
+from airmirror.runbooks.draining import DrainStopped, NotDrained, SourceNotQuiet
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover import alone, steps
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.failover.shown import shown_outcome
 from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileFreezing
 from airmirror.runbooks.failover.undo import undo, undo_plan
@@ -97,16 +98,44 @@ def test_a_position_that_a_transaction_holds_is_waited_for(
 def test_a_source_that_is_not_quiet_is_named_and_nothing_is_frozen(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(10), partition=0)
-    with (
-        open_transaction(east, flow.topic, numbered(5), partition=0),
-        pytest.raises(
-            SourceNotQuiet,
-            match=r"open transaction from offset 10 on, by producer \d+ of transactional id test-.* "
-            r"\(epoch \d+, last sequence 4, .*open",
-        ),
-    ):
+    with open_transaction(east, flow.topic, numbered(5), partition=0):
+        for frozen in (False, True):  # before it is frozen, and since
+            if frozen:
+                freezing.freeze(flow.opened, (), reason="by hand", by="ada")
+            with pytest.raises(
+                SourceNotQuiet,
+                match=r"this run froze nothing(.|\n)*open transaction from offset 10 on, by producer \d+ of transactional id "
+                r"test-.* \(epoch \d+, last sequence 4, .*open",
+            ):
+                fail_over(flow.opened, PLANNED)
+            assert (WHOLE in owners_now(flow.opened).frozen) == frozen
+
+
+@pytest.mark.parametrize("lost", ["the source", "the target", "a name"])
+def test_what_windows_stop_at_is_not_drained(east: Broker, west: Broker, tmp_path: Path, lost: str) -> None:
+    """A topic that was made again, on either side, and one that can't be replicated: no offset says so."""
+    topic = create_topic(east, f"orders-{uuid4().hex}")
+    long = create_topic(east, f"long-{uuid4().hex}".ljust(249, "-")) if lost == "a name" else topic
+    settings = {"topics": f"{topic}, {long}"}
+    flow = with_groups(mirror(east, west, tmp_path, topic=topic, settings=settings), "none")
+    produce(east, flow.topic, numbered(30), partition=0)
+    windowed(flow)
+    if lost == "the source":
+        delete_topic(east, flow.topic)
+        produce(east, create_topic(east, flow.topic), numbered(7), partition=0)
+        assert failover_plan(flow.opened).missing == 7
+    elif lost == "the target":
+        delete_topic(west, flow.remote_topic)
+    assert any(each.level == "stop" for each in failover_plan(flow.opened).findings)
+    with pytest.raises(DrainStopped, match=long if lost == "a name" else "deleted"):
         fail_over(flow.opened, PLANNED)
+    with pytest.raises(NotDrained):
+        steps.freeze_step(flow.opened, PLANNED)
     assert owners_now(flow.opened).frozen == {}
+    if lost == "the source":
+        freezing.freeze(flow.opened, (), reason="by hand", by="ada")
+        with pytest.raises(WrittenWhileFreezing, match=f"{topic}-0: verified up to 0, the source ends at 7"):
+            fail_over(flow.opened, PLANNED)
 
 
 def test_what_is_written_at_the_last_moment_keeps_the_flow_open(

@@ -25,6 +25,7 @@ def found(partition: PartitionPoint | None = THERE, group: GroupPoint = GROUP, *
         "refused": [],
         "applications": (),
         "excluded": [],
+        "stopped": (),
         "frozen": [],
     }
     given |= {"has_reverse": True, "is_frozen": False, "now_ms": 1_000} | other

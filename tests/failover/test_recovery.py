@@ -127,7 +127,7 @@ def test_what_is_frozen_by_its_name_does_not_count(ledger: Ledger) -> None:
     """A migration's topics: no window sees where they end, so that nobody would know the recovery point of all others."""
     flow = ledger.flow(FLOW)
     load(flow, entries(mapping(0, 10), verified(9)))
-    source_gone: dict[str, Any] = {"shown": {}, "seen_ms": None, "live": None, "new": {}, "oldest": {}}
+    source_gone: dict[str, Any] = {"shown": {}, "seen_ms": None, "live": None, "new": {}, "oldest": {}, "ids": {}}
     known = source_gone | {"unverified": [], "target": {}, "now_ms": 90_000}
     (point,) = points(flow.state(), **known, taken=["orders"])
     assert point.missing is None and point.complete_ms is None
@@ -135,9 +135,10 @@ def test_what_is_frozen_by_its_name_does_not_count(ledger: Ledger) -> None:
 
 
 def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No window sees where it ends: the recovery point of all others would not be known. The plan names it."""
+    """No window sees where it ends: the recovery point of all others would not be known. The plan names it, and no heartbeats."""
     own = ledger.flow(FLOW)
-    load(own, entries(mapping(0, 10), verified(9), replace(mapping(0, 5), topic="old", remote_topic="a.old")))
+    others = [replace(mapping(0, 5), topic=name, remote_topic=f"a.{name}") for name in ("old", "heartbeats")]
+    load(own, entries(mapping(0, 10), verified(9), *others))
     own.note_standings([Standing("orders", 0, "a.orders", 10, 10)])
     own.count_verified()
     own.note({}, {(SEEN, ""): 90.0})
@@ -169,4 +170,4 @@ class Opens:
 
     @staticmethod
     def open(*_: object) -> Any:
-        return nullcontext(SimpleNamespace(target=None, source=None))
+        return nullcontext(SimpleNamespace(target=None, source=SimpleNamespace(topic_ids={})))

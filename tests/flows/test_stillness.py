@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import MoveGroup
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks import stillness
+from airmirror.runbooks import draining, stillness
 from airmirror.runbooks.failover import steps
-from airmirror.runbooks.migration import producers
+from airmirror.runbooks.migration import chosen, producers
 from airmirror.runbooks.migration.chosen import Move
 from airmirror.runbooks.stillness import SAMPLE_SECONDS, await_still
+from airmirror.wire.owners import Owners
 from support.failovers import PLANNED
 from support.flows import a_flow
 from support.migrations import ORDER
@@ -137,3 +140,18 @@ def test_producers_are_cut_over_after_the_quiet_time(opened: Opened) -> None:
     with pytest.raises(Asked) as waited:
         producers.cut_over_writers(opened, move, replace(ORDER, wait=9.0), lambda phase: None)
     assert waited.value.args == (4321, 9.0)
+
+
+def test_heartbeats_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They never end: Airmirror's own, or those of MirrorMaker 2."""
+    flow = replace(a_flow("quiet"), moves=(MoveGroup("shop", (".*",), groups=()),))
+    ledger = SimpleNamespace(owners=Owners, state=lambda: SimpleNamespace(known=[("heartbeats", 0)]))
+    opened = Opened(cast(Any, None), flow, cast(Any, ledger))
+    planned = SimpleNamespace(topics={each: f"quiet.{each}" for each in ("orders", "heartbeats")}, refused=())
+    for module in (draining, chosen):
+        monkeypatch.setattr(module, "plan_topics", lambda *_, **__: planned)
+    monkeypatch.setattr(chosen, "all_groups", lambda _source: {})
+    asked = list[Collection[str]]()
+    monkeypatch.setattr(draining, "await_still", lambda _source, topics, **_given: asked.append(topics))
+    draining.await_quiet(opened, still_ms=0, seconds=0.0)
+    assert asked == [{"orders"}] == [chosen.chosen_move(opened, "shop").names.keys()]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
 
 from airmirror.clusters.protocol.described import AclBinding
 from airmirror.clusters.protocol.producers import ActiveProducer, KnownTransaction
 from airmirror.config import MoveGroup
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.failback.pair import Pair
+from airmirror.runbooks.migration import steps
+from airmirror.runbooks.migration.chosen import Move
 from airmirror.runbooks.migration.inventory import GroupFacts, Inventory, TopicFacts
 from airmirror.runbooks.migration.moving import move_groups, readers, writers
+from airmirror.wire.owners import OrderScope, Owner, Owners, Ownership
+from support.migrations import ORDER
 
 
 def topic(name: str, **configs: str) -> TopicFacts:
@@ -115,3 +123,19 @@ def test_only_what_the_flow_replicates_is_proposed_and_names_are_free() -> None:
         "a-b",
         "a-b-2",
     ]
+
+
+def test_a_step_leaves_alone_what_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that matches since is moved by itself; the end is that of the whole move group."""
+    moved = Ownership("orders", Owner.RETURNING, OrderScope.TOPIC, "east.orders", "w", 1, 1, 1, "moved", "ada")
+    move = Move("shop", {"orders": "east.orders", "stock": "east.stock"}, (), None)
+    for name in ("caught_up", "check_open", "chosen_move", "owners_now"):
+        found = {"chosen_move": move, "owners_now": Owners.of([moved])}.get(name)
+        monkeypatch.setattr(steps, name, lambda *_, found=found, **__: found)
+    asked = dict[str, list[str]]()
+    for step in steps.WORK:
+        monkeypatch.setitem(
+            steps.WORK, step, lambda _pair, its, *_, step=step: [asked.setdefault(step, [*its.names])][:0]
+        )
+        steps.take(step, Pair(cast(Any, None), None), ORDER)
+    assert asked == {step: ["stock"] for step in steps.WORK} | {"finish": ["orders", "stock"]}

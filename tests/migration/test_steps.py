@@ -14,7 +14,7 @@ from airmirror.flows.freezing import owners_now
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.offsets.translation import Reason
 from airmirror.runbooks import moving as group_moving
-from airmirror.runbooks.draining import NotDrained, SourceNotQuiet
+from airmirror.runbooks.draining import DrainStopped, NotDrained, SourceNotQuiet
 from airmirror.runbooks.migration import producers
 from airmirror.runbooks.migration.chosen import MoveGroupUnfit, NoSuchMove, chosen_move
 from airmirror.runbooks.migration.consumers import GroupsHaveMembers, GroupsNotReady
@@ -32,7 +32,16 @@ from support.groups import Protocol, a_group, commit, committed, member, read_wi
 from support.killing import killed_at
 from support.migrations import IDENTITY, ORDER, mirrored, move_of, moving, takes
 from support.post_window import reverse_of, sync
-from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
+from support.topics import (
+    Record,
+    assert_mirrored,
+    create_topic,
+    delete_topic,
+    end_offsets,
+    open_transaction,
+    produce,
+    read_all,
+)
 
 FOUR: tuple[MoveStep, ...] = ("mirror", "check_groups", "cut_over_consumers", "cut_over_producers")
 
@@ -227,6 +236,19 @@ def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
     )
     with pytest.raises(WrittenSinceFrozen, match=f"{flow.topic}-0"):  # after the last look: it is frozen, and says so
         takes(flow.opened, "cut_over_producers")
+
+
+def test_a_topic_that_was_made_again_is_not_mirrored(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """On either side: not all that was verified is there, or is what was verified."""
+    flow, _ = mirrored(east, west, tmp_path, at=10)
+    delete_topic(west, flow.remote_topic)
+    for _ in range(2):  # the first one makes it anew, empty
+        with pytest.raises(DrainStopped, match="30 was committed"):
+            takes(flow.opened, "mirror")
+    delete_topic(east, flow.topic)
+    produce(east, create_topic(east, flow.topic), numbered(5), partition=0)
+    with pytest.raises(DrainStopped, match="the topic was deleted and created again"):
+        takes(flow.opened, "mirror")
 
 
 def test_groups_that_would_read_again_or_skip_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
 
     @contextmanager
     def answering(*_: object) -> Iterator[Any]:
-        yield SimpleNamespace(refresh=nothing)
+        yield SimpleNamespace(refresh=nothing, topic_ids={})
 
     @contextmanager
     def overtaking(opened: Any, *_: object) -> Iterator[Any]:
@@ -93,6 +93,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             "_topics": lambda opened: set(NAMES.values()),
             "_is_leased": lambda opened: False,
             "_last_window": nothing,
+            "stopped": nothing,
         },
         failover_steps: {
             "unreachable": lambda opened: "",

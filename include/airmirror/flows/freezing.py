@@ -26,7 +26,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.tell import Tell, silent
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.topics.names import select
+from airmirror.topics.names import policy_of, select
 from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, unfreeze_command
 from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased, new_window
@@ -81,8 +81,12 @@ def owners_now(opened: Opened) -> Owners:
 
 def taken(flow: Flow, owners: Owners, among: Collection[str], topics: Collection[str] = ()) -> set[str]:
     """Return which of the source's topics ``among`` an order for ``topics`` takes; none: for the whole flow, which takes
-    what it replicates by now (what is excluded since it does not), and nothing that another order has named."""
-    return {*topics} & {*among} if topics else {topic for topic in select(flow, among) if not owners.is_apart(topic)}
+    what it replicates by now (what is excluded since it does not), and nothing that another order has named, or that heartbeats
+    are written to: they never end."""
+    if topics:
+        return {*topics} & {*among}
+    beats = policy_of(flow).is_heartbeats_topic
+    return {topic for topic in select(flow, among) if not owners.is_apart(topic) and not beats(topic)}
 
 
 def check_open(opened: Opened, topics: Collection[str] = (WHOLE,)) -> None:

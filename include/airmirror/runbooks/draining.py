@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
@@ -16,17 +17,19 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
 from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.measure import measure_window
-from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
+from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, caught_up, plan_topics, prepare, without_frozen
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
-from airmirror.runbooks.stillness import await_still, ends_of
+from airmirror.runbooks.stillness import Ends, await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.windows.demand import Demand, at_most, slots_for
-from airmirror.windows.errors import FlowBusy
+from airmirror.windows.errors import FlowBusy, ProgressDiffers
 from airmirror.windows.fence import end_window, new_window
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.planning import make_plan
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror.wire.leases import LeaseEntry, holder
 
@@ -45,8 +48,8 @@ class SourceNotQuiet(RunbookError, transient=True):
     @property
     def what(self) -> str:
         return (
-            f"the source is still written to after {self.seconds:.0f} s; nothing was frozen. Stop these producers, and do this "
-            "again"
+            f"the source is still written to after {self.seconds:.0f} s, so that this run froze nothing. Stop these "
+            "producers, and do this again"
         )
 
 
@@ -97,34 +100,61 @@ def drain(opened: Opened, tell: Tell = silent) -> None:
     for number in range(MOST_WINDOWS):
         left = undrained(opened, open_topics(opened))
         if not left:
-            return
+            break
         tell(f"last window {number + 1}: {left[0]}")
         try:
             _last_window(opened, None, tell)
         except FlowBusy as busy:
             tell(f"ending window {busy.window} of {busy.owner}")
             end_window(opened.flow, opened.ledger, busy.window)
-    raise NotDrained(opened.flow.name, tuple(undrained(opened, open_topics(opened))))
+    check_drained(opened)
 
 
-def prove_past(opened: Opened, wanted: Mapping[TopicPartition, int], seconds: float, tell: Tell = silent) -> None:
+def check_drained(opened: Opened, topics: Collection[str] | None = None) -> None:
+    """Raise NotDrained where ``topics`` (None: all that is not frozen) have more than what is verified, DrainStopped where no
+    window could copy what is there, or comes."""
+    if left := undrained(opened, open_topics(opened) if topics is None else topics):
+        raise NotDrained(opened.flow.name, tuple(left))
+    if wrong := stopped(opened, topics):
+        raise DrainStopped(opened.flow.name, tuple(wrong))
+
+
+def stopped(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
+    """Return what stops windows of ``topics`` (None: of the flow) for good, but for what is frozen, also where no offset is new:
+    a topic that is refused or was made again, a log that was cut, on either cluster."""
+    opened, ledger = caught_up(opened, soon=True), opened.ledger
+    planned = without_frozen(opened, plan_topics(opened))
+    its = taken(opened.flow, ledger.owners(), planned.topics) if topics is None else topics
+    with Mirror.open(opened.flow, ledger, "drain") as mirror:
+        mirror.refresh()
+        rows = make_plan(mirror, ledger.state(), {each: planned.topics[each] for each in its if each in planned.topics})
+    errors = [row.error for row in rows if row.error is not None and not row.error.transient]
+    found = [
+        str(each) for each in errors if not isinstance(each, ProgressDiffers)
+    ]  # a commit looks so while it is read
+    return found if topics is not None else [*map(str, planned.refused), *found]
+
+
+def prove_past(opened: Opened, wanted: Ends, seconds: float, tell: Tell = silent) -> None:
     """Return when all before these source offsets is verified: by the window that is at work, by windows of this process where
-    none is. No window is ended. Raises NotDrained after ``seconds``, or a cluster's error.
+    none is. No window is ended. Raises NotDrained after ``seconds``, DrainStopped, or a cluster's error.
     """
-    ends = time.monotonic() + seconds
+    ends, topics = time.monotonic() + seconds, {key.topic for key in wanted}
     with Routes(opened.flow.source, _client(opened)) as source:
-        source.refresh({key.topic for key in wanted})
-        starts = offsets_with_patience(source, wanted, EARLIEST)
+        source.refresh(topics)
+        starts, ids = offsets_with_patience(source, wanted, EARLIEST), source.topic_ids
     while True:
         catch_up_soon(opened)
-        left = _unproven(opened, wanted, starts)
+        left = _unproven(opened, wanted, starts, ids)
         if left and not _is_leased(opened):
             try:
-                _last_window(opened, {key.topic for key in wanted}, tell)
+                _last_window(opened, topics, tell)
             except FlowBusy as busy:
                 tell(f"window {busy.window} of {busy.owner} is at work")
-            left = _unproven(opened, wanted, starts)
+            left = _unproven(opened, wanted, starts, ids)
         if not left:
+            if wrong := stopped(opened, topics):
+                raise DrainStopped(opened.flow.name, tuple(wrong))
             return
         if time.monotonic() > ends:
             raise NotDrained(opened.flow.name, tuple(left))
@@ -138,7 +168,7 @@ def undrained(opened: Opened, topics: Collection[str] | None = None) -> list[str
     with Routes(opened.flow.source, _client(opened)) as source:
         ends = ends_of(source, _topics(opened) if topics is None else topics)
         starts = offsets_with_patience(source, ends, EARLIEST)
-    return _unproven(opened, ends, starts)
+        return _unproven(opened, ends, starts, source.topic_ids)
 
 
 def open_topics(opened: Opened) -> set[str]:
@@ -147,12 +177,14 @@ def open_topics(opened: Opened) -> set[str]:
     return {topic for topic in _topics(opened) if owners.why_frozen(topic) is None}
 
 
-def _unproven(opened: Opened, wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> list[str]:
-    """The partitions of which less than ``wanted`` is verified, by the ledger as it is; ``starts``: where logs begin."""
+def _unproven(opened: Opened, wanted: Ends, starts: Ends, ids: Mapping[str, UUID]) -> list[str]:
+    """The partitions of which less than ``wanted`` is verified, by the ledger as it is; ``starts``: where logs begin; ``ids``:
+    the topics' own now: of one that was made again nothing is verified."""
     state, found = opened.ledger.state(), []
     for key, end in sorted(wanted.items()):
         mark = state.verified.get(key)
-        verified = starts[key] if mark is None else mark.offset + 1
+        is_same = mark is not None and ids.get(key.topic, mark.source_topic_id) == mark.source_topic_id
+        verified = mark.offset + 1 if mark and is_same else starts[key]
         if verified < end:
             found.append(f"{key}: verified up to {verified}, the source ends at {end}")
     return found

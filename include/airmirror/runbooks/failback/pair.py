@@ -12,7 +12,6 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow, Order
-from airmirror.topics.names import policy_of
 from airmirror.windows.coverage import RETURNS
 from airmirror.wire.moves import GroupMove
 
@@ -82,15 +81,15 @@ class Pair:
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
 
-        ``topics``: of the source, none: all that the flow replicates but heartbeats, and what another order has named.
+        ``topics``: of the source, none: all that an order for the whole flow takes.
         The ledger has caught up. Raises NothingReturns, and what guards the clusters.
         """
-        policy, ledger = policy_of(self.forward.flow), self.forward.ledger
+        ledger = self.forward.ledger
         known = {topic for topic, _ in ledger.state().known}
         last = [each for each in ledger.last_mappings().values() if each.topic in known]
         planned = plan_topics(self.forward, frozen_too=True).topics
         every = {**planned, **{each.topic: each.remote_topic for each in last}}
-        brought = {remote: topic for topic, remote in every.items() if not policy.is_heartbeats_topic(topic)}
+        brought = {remote: topic for topic, remote in every.items()}
         ours = taken(self.forward.flow, ledger.owners(), brought.values(), topics)
         found = {remote: topic for remote, topic in brought.items() if topic in ours}
         if not found or set(topics) - set(found.values()):

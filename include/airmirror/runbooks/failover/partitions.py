@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from airmirror.ledger import PartitionMetrics
 from airmirror.ledger.recovery import complete_ms
@@ -53,11 +54,13 @@ def points(
     target: Mapping[TopicPartition, Extent],
     now_ms: int,
     taken: Collection[str],
+    ids: Mapping[str, UUID],
 ) -> list[PartitionPoint]:
     """One a partition that was replicated or that the source has (``live``; ``new``: source topics with their remote topics), by
     topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the source, all that is known where it can't be
     reached (``live`` None). ``oldest``: the timestamps of the oldest records of partitions that were never replicated.
     ``taken``: topics; of those that a failover leaves out, frozen by name or excluded since, no window sees the ends.
+    ``ids``: the topics' own now: of one that was made again nothing is on the target.
     """
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:
@@ -68,8 +71,9 @@ def points(
     for key in sorted(each for each in keys if each.topic in taken):
         last, row, here = state.mappings.get(key), shown.get(key), (live or {}).get(key)
         began = here.start if here else max(0, row.high_watermark - row.lag_records) if row else 0
-        committed = state.positions.get(key, began)
-        verified_end = first_unverified.get(key, committed)
+        is_other = here and last and last.source_topic_id != ids.get(key.topic)
+        committed = began if is_other else state.positions.get(key, began)
+        verified_end = committed if is_other else first_unverified.get(key, committed)
         source_end, seen, complete = _seen(row, here, verified_end, seen_ms, now_ms)
         complete = oldest.get(key) if complete is None else complete
         remote = last.remote_topic if last else new.get(key.topic, row.remote_topic if row else "")

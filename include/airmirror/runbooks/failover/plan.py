@@ -14,6 +14,7 @@ from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Finding
+from airmirror.runbooks.draining import stopped
 from airmirror.runbooks.failover.findings import findings
 from airmirror.runbooks.failover.groups import (
     GroupPoint,
@@ -26,6 +27,7 @@ from airmirror.runbooks.failover.groups import (
 )
 from airmirror.runbooks.failover.partitions import PartitionPoint, points
 from airmirror.topics.drift import Drift, drifts
+from airmirror.topics.names import select
 from airmirror.windows.mirror import Mirror
 
 REACH_SECONDS = 10.0  # for the source to answer at all
@@ -95,6 +97,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             target=there,
             now_ms=now_ms,
             taken=ours,
+            ids=mirror.source.topic_ids,
         )
         groups = groups_now(mirror, now_ms) if topics else points_of(mirror, *rows_as_last_seen(mirror))
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
@@ -104,7 +107,8 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         flow.name,
         source_error=source_error,
         partitions=partitions,
-        excluded=sorted(topic for topic in known - ours if not apart(topic)),
+        stopped=stopped(opened, ours) if topics else (),
+        excluded=sorted(topic for topic in known - select(flow, known).keys() if not apart(topic)),
         frozen=sorted(filter(apart, every)),
         groups=groups,
         kinds=kinds,

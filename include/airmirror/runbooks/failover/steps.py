@@ -8,6 +8,7 @@ committed is judged from the target alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from airmirror.clusters.protocol.groups import committed_offsets, list_groups
 from airmirror.errors import AirmirrorError, command
@@ -16,7 +17,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions, held_back
 from airmirror.offsets.translation import Reason, Translated
-from airmirror.runbooks.draining import NotDrained, await_quiet, drain, open_topics, undrained
+from airmirror.runbooks.draining import await_quiet, check_drained, drain, undrained
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failover.alone import NotJudged, judge_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen, stays
@@ -122,13 +123,8 @@ def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILEN
     """Freeze the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
     WrittenWhileFreezing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
     """
-
-    def drained() -> None:
-        if left := undrained(opened, open_topics(opened)):
-            raise NotDrained(opened.flow.name, tuple(left))
-
     is_planned = order.way == "planned"
-    check = drained if is_planned else lambda: None
+    check = partial(check_drained, opened) if is_planned else lambda: None
     freeze(opened, (), reason=order.reason, by=order.by, purpose="failover-freeze", last=check, tell=progress.phase)
     if is_planned and (left := undrained(opened)):  # come between the last look and the freeze, or since
         raise WrittenWhileFreezing(opened.flow.name, tuple(left))

@@ -14,6 +14,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics
 from airmirror.naming import TopicFilter
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.moving import chosen_names
+from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
 
 PURPOSE = "migration"  # a part of client ids
@@ -79,7 +80,8 @@ def chosen_move(opened: Opened, name: str) -> Move:
     before = flow.moves[: flow.moves.index(chosen)]  # what two name is the first one's, as in the plan
     patterns = TopicFilter(chosen.topics, tuple(each for move in before for each in move.topics))
     planned = plan_topics(opened, frozen_too=True)
-    names = {topic: remote for topic, remote in planned.topics.items() if patterns.matches(topic)}
+    beats = policy_of(flow).is_heartbeats_topic  # they never end, and are the flow's own
+    names = {topic: each for topic, each in planned.topics.items() if patterns.matches(topic) and not beats(topic)}
     refused = [str(each) for each in planned.refused if patterns.matches(each.topic)]
     if refused or not names:
         reasons = refused or [f"the flow replicates none of {', '.join(chosen.topics)}"]

@@ -11,7 +11,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
 from airmirror.flows.freezing import freeze, owners_now
 from airmirror.flows.prepare import Opened
-from airmirror.runbooks.draining import NotDrained, await_quiet, prove_past, undrained
+from airmirror.runbooks.draining import await_quiet, check_drained, prove_past
 from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, MoveRefused, session
 from airmirror.runbooks.migration.consumers import await_empty, not_cut_over
@@ -89,8 +89,7 @@ def cut_over_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -
 
     def drained() -> None:
         _check_consumers(opened, move, order, tell)  # an undo may have put them back since
-        if left := undrained(opened, move.names):
-            raise NotDrained(opened.flow.name, tuple(left))
+        check_drained(opened, move.names)
 
     tell("freezing its topics")
     why = f"moved as {order.move}: {order.reason}"

@@ -110,11 +110,12 @@ def written_on_source(opened: Opened, names: Collection[str]) -> list[str]:
         keys = source.keys_now(names)
         stable = offsets_with_patience(source, keys, LATEST, read_committed=True)
         reverse = caught_up_reverse(source, flow, opened.ledger)  # afterwards: what returned meanwhile is no stranger's
-        if reverse is None or not set(names) <= set(owners_now(opened).returning().values()):
+        back = {*names} & {*owners_now(opened).returning().values()}
+        if reverse is None or not back:
             return left
         ends = ends_of_copies(reverse)
-        found = []
-        for key in (each for each in keys if ends.get(each, 0) < stable[each]):
+        found = undrained(opened, {*names} - back)
+        for key in (each for each in keys if each.topic in back and ends.get(each, 0) < stable[each]):
             batches = read_batches(source, key, ends.get(key, 0), stable[key], read_committed=True)
             count = sum(
                 each.count for _, its in batches for each, aborted in its if not aborted and not each.is_control

@@ -13,7 +13,7 @@ from typing import Literal
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import counted
-from airmirror.flows.freezing import check_open
+from airmirror.flows.freezing import check_open, owners_now
 from airmirror.flows.prepare import caught_up, plan_topics, prepare
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.failback.pair import Pair
@@ -44,11 +44,15 @@ def check_order(pair: Pair, order: MoveOrder) -> None:
 
 
 def take(step: MoveStep, pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> None:
-    """Take a step; what came of it is told as soon as it is so. Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, and what the step
-    raises."""
+    """Take a step; what came of it is told as soon as it is so. While topics return, it is about those that match the move group
+    since. Raises NoSuchMove, MoveGroupUnfit, FlowFrozen, and what the step raises."""
     pair = replace(pair, forward=caught_up(pair.forward, soon=True))
     move = chosen_move(pair.forward, order.move)
     check_open(pair.forward, move.names)
+    if step != "finish":
+        back = set(owners_now(pair.forward).returning().values())
+        new = {topic: remote for topic, remote in move.names.items() if topic not in back}
+        move = replace(move, names=new or move.names)
     for line in WORK[step](pair, move, order, progress.phase):
         progress.line(line)
 
