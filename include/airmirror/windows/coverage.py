@@ -9,9 +9,9 @@ from airmirror.errors import AirmirrorError
 from airmirror.slot.account import NO_DIGEST
 from airmirror.windows.errors import Unaccounted
 from airmirror.wire.mappings import MappedRange, MappingRecord
+from airmirror.wire.moves import FAILBACK
 
 ALL = (0, 2**63 - 1)
-RETURNS = "return-"  # what the names of leases begin with under which the account grows by what has returned
 NOT_COVERED = "no mapping record covers them, though progress is past them"
 
 
@@ -53,7 +53,7 @@ def is_taken_over(record: MappingRecord) -> bool:
 
 def has_returned(record: MappingRecord) -> bool:
     """Return whether its records came the other way: written on the target, brought back, and compared (runbooks/failback)."""
-    return record.window.startswith(RETURNS)
+    return record.window.startswith(FAILBACK)
 
 
 def still_held(

@@ -12,7 +12,8 @@ from airmirror.partitions import GroupPartition
 from airmirror.wire.fields import INT32, INT64, REASON, STRING, UUID_ID, Fields, MappingTopicRecord, fields
 from airmirror.wire.owners import Ownership
 
-FAILOVER, MIGRATION = "failover-", "move-"  # what the windows begin with in whose name groups are moved
+# What the windows begin with in whose name groups are moved.
+FAILOVER, FAILBACK, MIGRATION = "failover-", "return-", "move-"
 
 
 @dataclass(frozen=True)

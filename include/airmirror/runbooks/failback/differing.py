@@ -15,7 +15,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import LEASES, lease_name
+from airmirror.runbooks.failback.pair import lease_name
 from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
 from airmirror.windows.fence import GrantedLease
@@ -24,6 +24,7 @@ from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.mappings import ResetRecord
+from airmirror.wire.moves import FAILBACK
 
 
 class ReturnDiffers(RunbookError):
@@ -96,7 +97,7 @@ def accepted(forward: Opened) -> list[ResetRecord]:
         each
         for frozen, topics in freezes(forward.ledger).items()
         for each in forward.ledger.of_kind(ResetRecord, frozen)
-        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(LEASES)
+        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(FAILBACK)
     ]
 
 

@@ -23,11 +23,11 @@ from airmirror.report.document import now_ms
 from airmirror.runbooks.failback.differing import accepted, freezes
 from airmirror.runbooks.failback.divergence import Offsets, Span
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import LEASES, Pair
+from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.windows.continuing import RETURN
 from airmirror.wire.mappings import MappingRecord, ResetRecord
-from airmirror.wire.moves import GroupMove, Rescue, rescues_of
+from airmirror.wire.moves import FAILBACK, GroupMove, Rescue, rescues_of
 from airmirror.wire.owners import OrderScope
 
 
@@ -84,7 +84,7 @@ def outcome_of(pair: Pair, order: FailbackOrder, groups: Sequence[GroupOffset], 
         seconds=seconds,
         plan=failback_plan(now.forward),
         returned=tuple(filter(ordered, returned(now.forward))),
-        moves=tuple(each for each in moves if each.window.startswith(LEASES) and ordered(each)),
+        moves=tuple(each for each in moves if each.window.startswith(FAILBACK) and ordered(each)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in groups if row.reason),
         accepted=tuple(filter(ordered, accepted(now.forward))),
     )
@@ -128,7 +128,7 @@ def _accounts(ledger: FlowLedger) -> dict[TopicPartition, list[MappingRecord]]:
         decided = [each for each in ledger.of_kind(ResetRecord, frozen) if each.choice == RETURN]
         by: list[ResetRecord | MappingRecord] = [*decided, *last]  # the last: of a partition that had no account before
         windows = {(each.topic, each.partition, each.window) for each in by if each.topic in topics}
-        for window in sorted({each for *_, each in windows if each.startswith(LEASES)}):
+        for window in sorted({each for *_, each in windows if each.startswith(FAILBACK)}):
             for record in ledger.of_window(window, frozen):
                 if (record.topic, record.partition, window) in windows:
                     found[record.key].append(record)

@@ -12,15 +12,12 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow, Order
-from airmirror.windows.coverage import RETURNS
-from airmirror.wire.moves import GroupMove
-
-LEASES = RETURNS  # what the names of all leases of a return begin with
+from airmirror.wire.moves import FAILBACK, GroupMove
 
 
 def lease_name() -> str:
     """A new name for a lease of a return."""
-    return f"{LEASES}{uuid.uuid4().hex[:12]}"
+    return f"{FAILBACK}{uuid.uuid4().hex[:12]}"
 
 
 class NoReverseFlow(AirmirrorError):
@@ -112,7 +109,7 @@ def moved_by(pair: Pair, names: Mapping[str, str], topics: Collection[str]) -> C
     flow, as its failover, also in topics that came from the target."""
     into, own = set(names.values()), {topic for topic, _ in pair.forward.ledger.state().known}
     besides = bool(names) and not topics
-    return lambda each: each.window.startswith(LEASES) and (each.topic in into or (besides and each.topic not in own))
+    return lambda each: each.window.startswith(FAILBACK) and (each.topic in into or (besides and each.topic not in own))
 
 
 @contextmanager
