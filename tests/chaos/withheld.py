@@ -11,7 +11,8 @@ from uuid import UUID
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airmirror.clusters.admin.client import ClusterUnreachable, describe
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.wire.primitives import unsigned_varint
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, decode_fetch
@@ -31,12 +32,14 @@ class _Names(dict[UUID, str]):
 def of_data(broker: Broker) -> frozenset[str]:
     """The names and the ids of the topics that a broker may keep in a remote store. Another fault may have killed it just now."""
     patiently = Retrying(
-        retry=retry_if_exception_type(ClusterUnreachable),
+        retry=retry_if_exception_type(BrokerUnreachable),
         stop=stop_after_delay(SECONDS),
         wait=wait_fixed(0.2),
         reraise=True,
     )
-    ids = patiently(describe, Cluster("one", (broker.bootstrap,), {})).topic_ids
+    with Routes(Cluster("one", (broker.bootstrap,), {}), "withheld") as routes:
+        patiently(routes.refresh, None)
+        ids = routes.topic_ids
     data = {name: id_ for name, id_ in ids.items() if not name.endswith(".internal") and not name.startswith("__")}
     return frozenset(data) | {str(id_) for id_ in data.values()}
 

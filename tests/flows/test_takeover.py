@@ -179,7 +179,7 @@ def test_a_first_window_does_not_begin_beside_it(
     monkeypatch.setattr(mirrormaker, "workers", lambda _: running)
     with pytest.raises(MirrorMakerBeside, match=r"takeover run --reason '…' --yes.*\n.*10\.0\.0\.7"):
         flow.run()
-    assert not describe(flow.flow.target).topics.keys() & {mapping_topic(flow.flow.source.alias)}, "nothing was written"
+    assert not describe(flow.flow.target).keys() & {mapping_topic(flow.flow.source.alias)}, "nothing was written"
     running.clear()
     assert flow.run().copied == 20
     running.append(Worker(dedicated_group(flow.flow), "10.0.0.7", "", None))

@@ -58,7 +58,7 @@ def test_remote_topics_follow_the_source(east: Broker, west: Broker, prefix: str
     create_topics(source, [NewTopic(f"{prefix}b", 1, 1)])
     done = apply(mirror, look(mirror))
     assert [more.name for more in done.grown] == [f"east.{prefix}a"]
-    topics = describe(mirror.target).topics
+    topics = describe(mirror.target)
     assert (topics[f"east.{prefix}a"], topics[f"east.{prefix}b"]) == (5, 1)
     nothing = look(mirror)
     assert (nothing.create, nothing.grow, nothing.refused, nothing.configs) == ((), (), (), ())

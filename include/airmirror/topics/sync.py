@@ -14,7 +14,7 @@ from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_
 from airmirror.clusters.admin.alteration import alter_configs
 from airmirror.clusters.admin.client import TIMEOUT, AccessDenied, Admin, connect, describe, topic_configs
 from airmirror.clusters.admin.creation import create_partitions, create_topics
-from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.admin.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.naming import mapping_topic
@@ -87,13 +87,13 @@ def look(
     """
     source, target = connect(flow.source), connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
-    remote = select(flow, here.topics)
+    remote = select(flow, here)
     refreshes = flow.settings.refresh_topics_enabled or not ours
-    new = [] if refreshes else [each for each, name in remote.items() if each not in ours and name not in there.topics]
-    here = replace(here, topics={name: count for name, count in here.topics.items() if name not in new})
-    remote = {topic: name for topic, name in remote.items() if topic in here.topics}
-    old = [name for name in remote.values() if name in there.topics]
-    not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
+    new = [] if refreshes else [each for each, name in remote.items() if each not in ours and name not in there]
+    here = {name: count for name, count in here.items() if name not in new}
+    remote = {topic: name for topic, name in remote.items() if topic in here}
+    old = [name for name in remote.values() if name in there]
+    not_ours = {name for topic, name in remote.items() if topic not in ours and name in there}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
     shut = frozen or {}
@@ -118,10 +118,10 @@ def look(
             *warnings,
             f"{len(new)} new topics are not replicated ({REFRESHES} = false): {named(new, MOST_NAMED)}",
         )
-    if alike := named_like_source(flow, here.topics):
+    if alike := named_like_source(flow, here):
         kept = f"{named(alike, MOST_NAMED)} of {flow.source.alias!r}: not replicated, as by their names they came from there"
         warnings = (*warnings, f"{kept}; rename them, exclude them, or give the cluster another alias")
-    gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
+    gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here}
     gone = {topic: remote for topic, remote in gone.items() if not why_shut(topic)}  # what is frozen may have moved
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     own = {topic: name for topic, name in planned.topics.items() if topic not in flow.returns}
@@ -138,10 +138,10 @@ def look(
     return replace(planned, acls=missing)
 
 
-def _of_any_topic(target: Admin, there: ClusterDescription) -> dict[str, dict[str, ConfigValue]]:
+def _of_any_topic(target: Admin, there: Mapping[str, int]) -> dict[str, dict[str, ConfigValue]]:
     """The configs of one topic; none where there is none, or where this user may not see it: it need not be the flow's."""
     try:
-        return topic_configs(target, sorted(there.topics)[:1])
+        return topic_configs(target, sorted(there)[:1])
     except AccessDenied:
         return {}
 
@@ -244,5 +244,5 @@ def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
     ]
 
 
-def _topics(cluster: ClusterDescription, configs: dict[str, dict[str, ConfigValue]]) -> dict[str, Topic]:
-    return {name: Topic(partitions, configs.get(name, {})) for name, partitions in cluster.topics.items()}
+def _topics(counts: Mapping[str, int], configs: dict[str, dict[str, ConfigValue]]) -> dict[str, Topic]:
+    return {name: Topic(partitions, configs.get(name, {})) for name, partitions in counts.items()}

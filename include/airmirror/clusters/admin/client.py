@@ -10,13 +10,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ConfigSource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-from airmirror.clusters.admin.description import ClusterDescription, ConfigValue
+from airmirror.clusters.admin.description import ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.clusters.admin.shared import SharedClient, drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
@@ -168,23 +167,17 @@ def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
                 found[name] = min(int(found.get(name, default)), longest)
         return Producer(found | {"logger": _librdkafka_log})
     except (KafkaException, TypeError, ValueError) as error:
-        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", reason) from error
+        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", said(error)) from error
 
 
-def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescription:
-    """Return a cluster's topics and ids, within ``timeout`` seconds.
+def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> dict[str, int]:
+    """Return the numbers of partitions of a cluster's topics, within ``timeout`` seconds.
 
     Raises ClusterUnreachable (transient), HostNotResolved, AccessDenied, UnsupportedClientSetting.
     """
     admin = cluster if isinstance(cluster, Admin) else connect(cluster)
-    metadata = admin.metadata(timeout)
-    topics = _described(admin, metadata.topics, timeout)
-    return ClusterDescription(
-        cluster_id=metadata.cluster_id or "",
-        topics={name: len(topic.partitions) for name, topic in topics.items()},
-        topic_ids={name: _uuid(topic.topic_id) for name, topic in topics.items()},
-    )
+    topics = _described(admin, admin.metadata(timeout).topics, timeout)
+    return {name: len(topic.partitions) for name, topic in topics.items()}
 
 
 def existing(admin: Admin, names: Collection[str], timeout: float = TIMEOUT) -> set[str]:
@@ -252,11 +245,6 @@ def _batches(names: Collection[str]) -> Iterator[list[str]]:
 
 def _config_value(entry: ConfigEntry) -> ConfigValue:
     return ConfigValue(entry.value, ConfigSource(entry.source).name, entry.is_read_only, entry.is_sensitive)
-
-
-def _uuid(topic_id: Any) -> UUID:
-    high, low = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
-    return UUID(bytes=high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True))
 
 
 DENIED = {

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from uuid import UUID
-
-
-@dataclass(frozen=True)
-class ClusterDescription:
-    """The topics of a cluster: for each the number of its partitions and its id."""
-
-    cluster_id: str
-    topics: Mapping[str, int]
-    topic_ids: Mapping[str, UUID]
 
 
 @dataclass(frozen=True)
