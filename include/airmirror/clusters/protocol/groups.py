@@ -62,29 +62,21 @@ class GroupsNotRead(AirmirrorError):
 
 @dataclass(frozen=True)
 class Group:
-    """A group as its coordinator lists it; ``state`` in Kafka's words (Empty, Stable, …), ``kind`` as ``ListedGroup`` has it."""
+    """A group as its coordinator lists it; ``state`` in Kafka's words (Empty, Stable, …).
+
+    ``kind``: "classic", "consumer", "share", "streams", or "" (old brokers). ``protocol``: what a classic group's members
+    agree on ("consumer", "connect"); empty for one that a tool has made.
+    """
 
     name: str
     state: str
     kind: str = ""
+    protocol: str = ""
 
     @property
     def is_idle(self) -> bool:
         """Return whether the group has no members, so that its offsets may be written from outside."""
         return self.state in ("Empty", "Dead")
-
-
-@dataclass(frozen=True)
-class ListedGroup:
-    """A group of any kind, as it is listed: ``kind`` is "classic", "consumer", "share", "streams", or "" (old brokers).
-
-    ``protocol``: what a classic group's members agree on ("consumer", "connect"); empty for one that a tool has made.
-    """
-
-    name: str
-    kind: str
-    protocol: str
-    state: str
 
     @property
     def commits_offsets(self) -> bool:
@@ -105,27 +97,23 @@ Offsets = Mapping[TopicPartition, Committed]
 
 def list_groups(routes: Routes) -> dict[str, Group]:
     """The groups of a cluster that commit offsets, by name. Raises GroupsNotRead, BrokerUnreachable."""
-    return {
-        item.name: Group(item.name, item.state, item.kind) for item in list_every_group(routes) if item.commits_offsets
-    }
+    return {item.name: item for item in list_every_group(routes) if item.commits_offsets}
 
 
-def list_every_group(routes: Routes) -> list[ListedGroup]:
+def list_every_group(routes: Routes) -> list[Group]:
     """The groups of a cluster of whatever kind. Raises GroupsNotRead, BrokerUnreachable."""
     nodes = ask_each(routes, partial(groups_at, routes), GroupsNotRead)
     return list({item.name: item for listed in nodes for item in listed}.values())
 
 
-def groups_at(routes: Routes, node: int) -> list[ListedGroup]:
+def groups_at(routes: Routes, node: int) -> list[Group]:
     """The groups that a node coordinates. Raises GroupsNotRead, BrokerUnreachable."""
     version = routes.connection(node).version(*LIST_GROUPS)
     [answer] = ask_node(routes, node, [ListGroupsRequest(states_filter=[], types_filter=[])], LIST_GROUPS)
     if answer.error_code:
         raise GroupsNotRead(routes.alias, "", answer.error_code)
     return [
-        ListedGroup(
-            item.group_id, item.group_type.lower() if version >= 5 else "", item.protocol_type, item.group_state
-        )
+        Group(item.group_id, item.group_state, item.group_type.lower() if version >= 5 else "", item.protocol_type)
         for item in answer.groups
     ]
 

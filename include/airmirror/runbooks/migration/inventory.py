@@ -26,8 +26,8 @@ from airmirror.clusters.protocol.errors import FetchFailed, RecordsWithheld
 from airmirror.clusters.protocol.groups import (
     GROUPS_AT_ONCE,
     Committed,
+    Group,
     GroupsNotRead,
-    ListedGroup,
     committed_offsets,
     list_every_group,
 )
@@ -245,8 +245,8 @@ def _committed(
     return found, refused
 
 
-def _has_members(group: ListedGroup) -> bool:
-    return group.state not in ("Empty", "Dead") and group.protocol in ("", "consumer")
+def _has_members(group: Group) -> bool:
+    return not group.is_idle and group.protocol in ("", "consumer")
 
 
 def _configs(routes: Routes, names: Sequence[str]) -> dict[str, dict[str, str]]:
