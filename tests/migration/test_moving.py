@@ -35,7 +35,7 @@ def cluster(
         "cluster_id": "id",
         "brokers": ("one:9092",),
         "topics": {name: topic(name) for name in topics},
-        "groups": {name: GroupFacts(name, "classic", "consumer", "Empty", its) for name, its in (groups or {}).items()},
+        "groups": {name: GroupFacts(name, "Empty", "classic", "consumer", its) for name, its in (groups or {}).items()},
         "producers": (),
         "transactions": (),
         "acls": None,

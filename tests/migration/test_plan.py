@@ -138,8 +138,9 @@ def inventory(plan: MigrationPlan, prefix: str, user: str) -> None:
     assert (old.kind, old.topics, new.kind) == ("classic", (payments.name,), "consumer")
     assert new.topics == (orders.name, payments.name), "what it has committed, and what it reads"
     for group in (old, new):
-        assert [(each.client_id, each.host) for each in group.members] == [("rdkafka", "127.0.0.1")] and group.is_active
-    assert not source.groups[f"{prefix}-idle-{payments.name}"].is_active
+        assert [(each.client_id, each.host) for each in group.members] == [("rdkafka", "127.0.0.1")]
+        assert not group.is_idle
+    assert source.groups[f"{prefix}-idle-{payments.name}"].is_idle
     ours = [each for each in source.producers if each.partition.topic.startswith(prefix)]
     assert [(each.partition.topic, each.partition.partition, each.open_from) for each in ours] == [
         (orders.name, 0, -1),

@@ -84,7 +84,7 @@ def grouped(side: str, name: str, kind: str = "classic", protocol: str = "consum
     state = "Stable"
     members = (Member(name, "app-1", "10.0.0.7", ()),)
     inventory = getattr(facts(), side)
-    group = GroupFacts(name, kind, protocol, state, topics, members)
+    group = GroupFacts(name, state, kind, protocol, topics, members)
     return {side: replace(inventory, groups=dict(inventory.groups) | {name: group})}
 
 

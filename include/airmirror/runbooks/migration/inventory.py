@@ -83,20 +83,11 @@ class TopicFacts:
 
 
 @dataclass(frozen=True)
-class GroupFacts:
+class GroupFacts(Group):
     """A group of any kind; ``topics``: of which it has committed offsets, or that its members read now."""
 
-    name: str
-    kind: str
-    protocol: str
-    state: str
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
     members: tuple[Member, ...] = ()
-
-    @property
-    def is_active(self) -> bool:
-        """Return whether it has members."""
-        return self.state not in ("Empty", "Dead")
 
 
 @dataclass(frozen=True)
@@ -209,7 +200,7 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
         its = by_group.get(each.name, [])
         topics = {key.topic for key in committed.get(each.name, {})} | {k.topic for m in its for k in m.partitions}
         found[each.name] = GroupFacts(
-            each.name, each.kind, each.protocol, each.state, tuple(sorted(topics)), tuple(its)
+            each.name, each.state, each.kind, each.protocol, tuple(sorted(topics)), tuple(its)
         )
     return found
 

@@ -89,7 +89,7 @@ def _active_on_target(facts: MigrationFacts) -> Finding:
     found = sorted(
         f"{group.name} ({', '.join(sorted({f'{m.client_id} at {m.host}' for m in group.members})) or group.state})"
         for group in facts.target.groups.values()
-        if group.is_active and remote.intersection(group.topics)
+        if not group.is_idle and remote.intersection(group.topics)
     )
     way_out = "stop these consumers: positions of a group with members can't be written"
     return judged("stop", "no group is active on the target yet", found, "none is", "they have members there", way_out)
