@@ -15,7 +15,7 @@ from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
-from airmirror.clusters.protocol.asking import ask_each, ask_node, each_partition
+from airmirror.clusters.protocol.asking import Versions, ask_each, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
@@ -134,8 +134,7 @@ def committed_offsets(
         answers = ask_node(routes, node, fetches, OFFSET_FETCH)
         groups = [group for answer in answers for group in answer.groups] if version >= 8 else answers
         for name, group in zip(names, groups, strict=True):
-            if group.error_code in _COORDINATOR_MOVED:
-                raise CoordinatorNotAvailable(routes.alias, name, group.error_code, error_name(group.error_code))
+            _raise_if_moved(routes, name, group.error_code)
             if group.error_code not in (0, _NOT_FOUND):
                 raise GroupsNotRead(routes.alias, name, group.error_code)
             found[name] = _offsets(group)
@@ -175,21 +174,7 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
 
     Groups with members refuse (MEMBERS_ACTIVE). Raises CoordinatorNotAvailable, GroupsNotRead, BrokerUnreachable.
     """
-    errors: dict[tuple[str, TopicPartition], int] = {}
-    done: dict[str, bool] = {}
-
-    def ask(node: int, names: Sequence[str]) -> None:
-        answers = ask_node(routes, node, [_commit(name, offsets[name]) for name in names], OFFSET_COMMIT)
-        for name, answer in zip(names, answers, strict=True):
-            codes = {partition: item.error_code for partition, item in each_partition(answer.topics)}
-            moved = _COORDINATOR_MOVED.intersection(codes.values())
-            if moved:
-                raise CoordinatorNotAvailable(routes.alias, name, min(moved), error_name(min(moved)))
-            errors.update({(name, partition): code for partition, code in codes.items() if code})
-            done[name] = True
-
-    _at_coordinators(routes, offsets, done, ask)
-    return errors
+    return _write(routes, offsets, lambda name: _commit(name, offsets[name]), OFFSET_COMMIT)
 
 
 def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
@@ -203,8 +188,7 @@ def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
         asked = [DescribeGroupsRequest(groups=[name], include_authorized_operations=True) for name in names]
         for name, answer in zip(names, ask_node(routes, node, asked, DESCRIBE_GROUPS), strict=True):
             [group] = answer.groups
-            if group.error_code in _COORDINATOR_MOVED:
-                raise CoordinatorNotAvailable(routes.alias, name, group.error_code, error_name(group.error_code))
+            _raise_if_moved(routes, name, group.error_code)
             rights = group.authorized_operations  # None: this broker does not tell
             may[name] = not group.error_code and (rights is None or ACLOperation.READ in rights)
 
@@ -219,22 +203,38 @@ def delete_offsets(
 
     Raises CoordinatorNotAvailable, GroupsNotRead, BrokerUnreachable.
     """
+    return _write(routes, partitions, lambda name: _delete(name, partitions[name]), OFFSET_DELETE)
+
+
+def _write(
+    routes: Routes,
+    partitions: Mapping[str, Collection[TopicPartition]],
+    request: Callable[[str], Any],
+    versions: Versions,
+) -> dict[tuple[str, TopicPartition], int]:
+    """Send the request of each group to its coordinator. Kafka's error, by partition: that of the group counts for all."""
     errors: dict[tuple[str, TopicPartition], int] = {}
-    done: dict[str, bool] = {}
+    done: set[str] = set()
 
     def ask(node: int, names: Sequence[str]) -> None:
-        answers = ask_node(routes, node, [_delete(name, partitions[name]) for name in names], OFFSET_DELETE)
+        answers = ask_node(routes, node, map(request, names), versions)
         for name, answer in zip(names, answers, strict=True):
-            if answer.error_code in _COORDINATOR_MOVED:
-                raise CoordinatorNotAvailable(routes.alias, name, answer.error_code, error_name(answer.error_code))
-            if answer.error_code not in (0, _NOT_FOUND):
-                errors.update({(name, partition): answer.error_code for partition in partitions[name]})
+            of_group = getattr(answer, "error_code", 0)
             codes = {partition: item.error_code for partition, item in each_partition(answer.topics or ())}
+            _raise_if_moved(routes, name, of_group, *codes.values())
+            if of_group not in (0, _NOT_FOUND):
+                errors.update({(name, partition): of_group for partition in partitions[name]})
             errors.update({(name, partition): code for partition, code in codes.items() if code})
-            done[name] = True
+            done.add(name)
 
     _at_coordinators(routes, partitions, done, ask)
     return errors
+
+
+def _raise_if_moved(routes: Routes, name: str, *codes: int) -> None:
+    """Raise CoordinatorNotAvailable where a code says that a group has another coordinator now."""
+    for code in sorted(_COORDINATOR_MOVED.intersection(codes)):
+        raise CoordinatorNotAvailable(routes.alias, name, code, error_name(code))
 
 
 def _delete(name: str, partitions: Collection[TopicPartition]) -> Any:
