@@ -34,7 +34,6 @@ _MAGIC_AT = 16
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT = 43
 _int64 = struct.Struct(">q")
-_int32 = struct.Struct(">i")
 _uint32 = struct.Struct(">I")
 _int16 = struct.Struct(">h")
 _uint16 = struct.Struct(">H")

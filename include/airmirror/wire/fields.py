@@ -32,11 +32,8 @@ UUID_ID = FieldType("UUID", "16s", write=lambda value: value.bytes, read=lambda 
 BYTES_16 = FieldType("16 bytes", "16s")
 STRING = FieldType("STRING", write=string, read=Reader.string)
 TEXTS = FieldType("TEXTS", write=texts, read=Reader.texts)
-
-
-def clipped(most: int) -> FieldType:
-    """A string of which no more than ``most`` characters are kept."""
-    return FieldType("STRING", write=lambda value: string(value[:most]), read=Reader.string)
+# No more than this is kept.
+REASON = FieldType("STRING", write=lambda value: string(value[:10_000]), read=Reader.string)
 
 
 def enumerated(values: type[IntEnum], what: str) -> FieldType:
@@ -173,9 +170,6 @@ class Declared:
         found = cls.value_fields.decode(reader, known)
         reader.end()
         return cls(**found)
-
-
-REASON = clipped(10_000)
 
 
 class MappingTopicRecord(Declared):

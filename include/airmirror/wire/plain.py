@@ -46,7 +46,8 @@ def plain_records(buffer: memoryview, batch: Batch, largest: int = LARGEST_PLAIN
             if not at <= end <= len(data) or not last < delta <= batch.last_offset_delta:
                 raise IndexError
             position, last = end, delta
-            timestamp = append_time if append_time >= 0 else _long(batch.base_timestamp + time)
+            # The sum wraps at 64 bits, as Kafka's own arithmetic has it.
+            timestamp = append_time if append_time >= 0 else (batch.base_timestamp + time + 2**63) % 2**64 - 2**63
             yield LogRecord(batch.base_offset + delta, timestamp, key, value, batch.leader_epoch)
         if position != len(data):
             raise IndexError
@@ -69,11 +70,6 @@ def unpack(out: bytearray, buffer: memoryview, batch: Batch, largest: int) -> No
         raise BatchTooLarge(batch.base_offset, str(error), largest) from error
     except DecompressionFailed as error:
         raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error.reason})") from error
-
-
-def _long(number: int) -> int:
-    """A sum as Kafka's own arithmetic has it: it wraps at 64 bits."""
-    return (number + 2**63) % 2**64 - 2**63
 
 
 def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:

@@ -130,7 +130,8 @@ def encode_fetch(
         parts.extend(partitions)
         parts.append(b"\0")
     parts.append(b"\1\1\0")  # no forgotten topics, an empty rack, no tags
-    return _framed(parts)
+    body = b"".join(parts)
+    return struct.pack(">i", len(body)) + body
 
 
 @_malformed()
@@ -286,11 +287,6 @@ def _after(buffer: memoryview, position: int, length: int) -> int:
     if length > len(buffer) - position:
         raise IndexError(f"{length} bytes wanted, {len(buffer) - position} are left")
     return position + max(length, 0)
-
-
-def _framed(parts: list[bytes]) -> bytes:
-    body = b"".join(parts)
-    return struct.pack(">i", len(body)) + body
 
 
 def _compact_string(text: str) -> bytes:

@@ -116,7 +116,7 @@ class Admin:
             self.client.list_topics(timeout=TIMEOUT)
 
         again = Retrying(
-            retry=retry_if_exception(lambda error: _code(error) in in_vain),
+            retry=retry_if_exception(lambda error: code_of(error) in in_vain),
             before_sleep=refresh,
             stop=stop_after_attempt(2),
             reraise=True,
@@ -127,8 +127,8 @@ class Admin:
             raise self.failed(error) from error
 
 
-def _code(error: BaseException) -> int | None:
-    return error.args[0].code() if isinstance(error, KafkaException) else None
+def code_of(error: BaseException) -> int:
+    return error.args[0].code() if isinstance(error, KafkaException) else KafkaError._FAIL
 
 
 def said(error: BaseException) -> str:

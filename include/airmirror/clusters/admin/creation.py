@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
 from confluent_kafka.admin import NewTopic as KafkaNewTopic
 
-from airmirror.clusters.admin.client import Admin, connect, existing, said
+from airmirror.clusters.admin.client import Admin, code_of, connect, existing, said
 from airmirror.clusters.admin.description import NewPartitions, NewTopic
 from airmirror.clusters.looking import look_again
 from airmirror.config import Cluster
@@ -101,10 +101,10 @@ def _ask(
         answers = request(batch)
         for topic in batch:
             error = answers[topic.name].exception()
-            if error is None or _code(error) == done_already:
+            if error is None or code_of(error) == done_already:
                 accepted[topic.name] = topic.partitions
             else:
-                passes = _code(error) in _PASSING or _lacks_a_node(admin, topic, error, timeout)
+                passes = code_of(error) in _PASSING or _lacks_a_node(admin, topic, error, timeout)
                 kind = TopicCreationFailed if passes else TopicCreationRefused
                 refused.append(kind(admin.cluster.alias, topic.name, _reason(topic, error)))
     late = _wait_until_usable(admin, accepted, timeout)
@@ -114,7 +114,7 @@ def _ask(
 
 def _lacks_a_node(admin: Admin, topic: NewTopic | NewPartitions, error: BaseException, timeout: float) -> bool:
     """Return whether there are brokers enough for the replicas, and some are away: replicas of other topics name them."""
-    if _code(error) != KafkaError.INVALID_REPLICATION_FACTOR:
+    if code_of(error) != KafkaError.INVALID_REPLICATION_FACTOR:
         return False
     found = admin.metadata(timeout)
     partitions = (partition for each in found.topics.values() for partition in each.partitions.values())
@@ -173,17 +173,13 @@ _PASSING = {
 }
 
 
-def _code(error: BaseException) -> int:
-    return error.args[0].code() if isinstance(error, KafkaException) else KafkaError._FAIL
-
-
 def _reason(topic: NewTopic | NewPartitions, error: BaseException) -> str:
     """Return the broker's reason, and the way out if one is known."""
     reason = said(error)
-    way_out = _WAYS_OUT.get(_code(error))
-    if isinstance(topic, NewTopic) and _code(error) == KafkaError.INVALID_REPLICATION_FACTOR:
+    way_out = _WAYS_OUT.get(code_of(error))
+    if isinstance(topic, NewTopic) and code_of(error) == KafkaError.INVALID_REPLICATION_FACTOR:
         way_out = f"set {topic.factor_key} to the number of brokers at most"
-    elif isinstance(topic, NewPartitions) and _code(error) == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+    elif isinstance(topic, NewPartitions) and code_of(error) == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         way_out = "the user of the target needs ALTER on the topic"
     return f"{reason}; {way_out}" if way_out else reason
 

@@ -321,7 +321,8 @@ class TransactionalId:
         if error in FENCED:
             raise ProducerFenced(self.routes.alias, self.name)
         if error == TRANSACTIONAL_ID_DENIED:
-            way_out = f"give this user Write and Describe on the transactional ids with prefix {prefix_of(self.name)!r}"
+            prefix = self.name.rpartition(".")[0] + "."  # of all ids of the flow, as an ACL names it
+            way_out = f"give this user Write and Describe on the transactional ids with prefix {prefix!r}"
             raise TransactionRefused(self.routes.alias, self.name, error_name(error), way_out)
         if error == INVALID_TRANSACTION_TIMEOUT:
             way_out = (
@@ -331,8 +332,3 @@ class TransactionalId:
             raise TransactionRefused(self.routes.alias, self.name, error_name(error), way_out)
         failed = TransactionUnclear if error == UNKNOWN_SERVER_ERROR else TransactionFailed
         raise failed(self.routes.alias, self.name, request, error_name(error))
-
-
-def prefix_of(transactional_id: str) -> str:
-    """Return the prefix of all transactional ids of a flow, as an ACL names it."""
-    return transactional_id.rpartition(".")[0] + "."
