@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate, authentication_of
+from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate, exchanges_of
 from airmirror.clusters.security.model import Login
 
 
@@ -41,12 +41,12 @@ class Broker:
 def test_few_iterations_are_refused_before_anything_is_proved(iterations: str) -> None:
     broker: Any = Broker(iterations)
     with pytest.raises(AuthenticationFailed, match="iterations") as caught:
-        authenticate(broker, authentication_of("east", Login("SCRAM-SHA-256", "user", "planted")))
+        authenticate(broker, "SCRAM-SHA-256", exchanges_of("east", Login("SCRAM-SHA-256", "user", "planted")))
     assert len(broker.shown) == 2 and "planted" not in str(caught.value)
 
 
 def test_as_many_as_kafka_has_are_done() -> None:
     broker: Any = Broker("4096")
     with pytest.raises(AuthenticationFailed, match="does not prove"):  # its signature is wrong
-        authenticate(broker, authentication_of("east", Login("SCRAM-SHA-256", "user", "planted")))
+        authenticate(broker, "SCRAM-SHA-256", exchanges_of("east", Login("SCRAM-SHA-256", "user", "planted")))
     assert len(broker.shown) == 3

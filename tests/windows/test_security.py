@@ -17,7 +17,7 @@ from airmirror.clusters.admin.client import AccessDenied
 from airmirror.clusters.protocol import sasl
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.routes import Routes, patiently
-from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate
+from airmirror.clusters.protocol.sasl import AuthenticationFailed
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.clusters.protocol.transport import transport
 from airmirror.clusters.security.tls import TlsFailed
@@ -147,8 +147,7 @@ def test_a_mechanism_that_the_cluster_does_not_have(vault: Secured) -> None:
     missing = vault.access("GUARDED", "SCRAM-SHA-256")
     transport_ = transport(cluster(missing), "consumer")
     assert isinstance(transport_.log_in, partial)
-    known = transport_.log_in.keywords["authentication"]
-    other = replace(transport_, log_in=partial(authenticate, authentication=replace(known, name="SCRAM-SHA-1")))
+    other = replace(transport_, log_in=partial(transport_.log_in, mechanism="SCRAM-SHA-1"))
     host, _, port = missing["bootstrap.servers"].rpartition(":")
     with pytest.raises(AuthenticationFailed, match="it offers PLAIN, "):
         Connection("vault", host, int(port), "test", transport=other)

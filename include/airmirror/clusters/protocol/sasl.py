@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.errors import error_name
-from airmirror.clusters.security.model import PLAIN, SCRAM, Login
+from airmirror.clusters.security.model import OAUTHBEARER, SCRAM, Login
 from airmirror.clusters.security.tokens import Tokens
 from airmirror.errors import AirmirrorError
 
@@ -54,55 +53,54 @@ class AuthenticationInterrupted(AuthenticationFailed, transient=True):
         return f"cluster {self.cluster!r}: broker {self.broker} could not judge the log-in with {self.mechanism}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class Authentication:
-    """A mechanism by its name, and how to begin an exchange of it (with an object of kafka-python's)."""
+def exchanges_of(alias: str, login: Login) -> Callable[[], Any]:
+    """Return what begins an exchange of the mechanism that the settings name, with an object of kafka-python's."""
+    if login.mechanism == OAUTHBEARER:
+        tokens = Tokens(alias, login)
+        return lambda: _bearer(tokens.token())
+    user = login.username
+    if login.mechanism in SCRAM:  # RFC 5802, 5.1: what kafka-python leaves to its caller
+        user = user.replace("=", "=3D").replace(",", "=2C")
 
-    name: str
-    begin: Callable[[], Any]
+    def begin() -> Any:
+        from kafka.net.sasl import get_sasl_mechanism
 
+        mechanism = get_sasl_mechanism(login.mechanism)
+        return mechanism(sasl_mechanism=login.mechanism, sasl_plain_username=user, sasl_plain_password=login.password)
 
-def authentication_of(alias: str, login: Login) -> Authentication:
-    """The mechanism that the settings name."""
-    if login.mechanism == PLAIN:
-        return Authentication(PLAIN, lambda: _mechanism(PLAIN, login.username, login.password))
-    if login.mechanism in SCRAM:
-        # RFC 5802, 5.1: what kafka-python leaves to its caller
-        user = login.username.replace("=", "=3D").replace(",", "=2C")
-        return Authentication(login.mechanism, lambda: _mechanism(login.mechanism, user, login.password))
-    tokens = Tokens(alias, login)
-    return Authentication(login.mechanism, lambda: _bearer(tokens.token()))
+    return begin
 
 
-def authenticate(connection: Connection, authentication: Authentication) -> float | None:
+def authenticate(connection: Connection, mechanism: str, begin: Callable[[], Any]) -> float | None:
     """Log in; the seconds after which to do it again, or None for never.
 
     Raises AuthenticationFailed, AuthenticationInterrupted, and what the connection and the tokens raise.
     """
-    name = authentication.name
     handshake = connection.request(
-        SaslHandshakeRequest(mechanism=name), connection.version(SASL_HANDSHAKE, 1, 1, "SaslHandshake")
+        SaslHandshakeRequest(mechanism=mechanism), connection.version(SASL_HANDSHAKE, 1, 1, "SaslHandshake")
     )
     if handshake.error_code == UNSUPPORTED_MECHANISM:
         offered = ", ".join(handshake.mechanisms) or "none"
-        raise AuthenticationFailed(connection.cluster, connection.broker, name, f"it offers {offered}")
-    _check(connection, name, handshake.error_code, None)
+        raise AuthenticationFailed(connection.cluster, connection.broker, mechanism, f"it offers {offered}")
+    _check(connection, mechanism, handshake.error_code, None)
     version = connection.version(SASL_AUTHENTICATE, 0, 2, "SaslAuthenticate")
-    exchange = authentication.begin()
+    exchange = begin()
     lifetime = 0
     while not exchange.is_done():
         answer = connection.request(SaslAuthenticateRequest(auth_bytes=exchange.auth_bytes()), version)
-        _check(connection, name, answer.error_code, answer.error_message)
-        if name in SCRAM:
-            _check_iterations(connection, name, bytes(answer.auth_bytes))
+        _check(connection, mechanism, answer.error_code, answer.error_message)
+        if mechanism in SCRAM:
+            _check_iterations(connection, mechanism, bytes(answer.auth_bytes))
         try:
             exchange.receive(bytes(answer.auth_bytes))
         except (ValueError, LookupError) as error:  # binascii's and Unicode's are ValueErrors
             reason = "it does not prove that it knows the user's credentials, or answers nonsense"
-            raise AuthenticationFailed(connection.cluster, connection.broker, name, reason) from error
+            raise AuthenticationFailed(connection.cluster, connection.broker, mechanism, reason) from error
         lifetime = answer.session_lifetime_ms if version >= 1 else 0
     if not exchange.is_authenticated():
-        raise AuthenticationFailed(connection.cluster, connection.broker, name, "it does not accept the credentials")
+        raise AuthenticationFailed(
+            connection.cluster, connection.broker, mechanism, "it does not accept the credentials"
+        )
     return lifetime / 1000 * SHARE_OF_SESSION if lifetime > 0 else None
 
 
@@ -118,12 +116,6 @@ def _check(connection: Connection, mechanism: str, error: int, message: str | No
     if error:
         kind = AuthenticationFailed if error in REFUSED else AuthenticationInterrupted
         raise kind(connection.cluster, connection.broker, mechanism, message or error_name(error))
-
-
-def _mechanism(name: str, user: str, password: str) -> Any:
-    from kafka.net.sasl import get_sasl_mechanism
-
-    return get_sasl_mechanism(name)(sasl_mechanism=name, sasl_plain_username=user, sasl_plain_password=password)
 
 
 def _bearer(token: str) -> Any:
