@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airmirror.client.connection import consumer_of, policy_of, topics_of
-from airmirror.naming import ReplicationPolicy
+from airmirror.naming import ReplicationPolicy, hops
 from airmirror.naming.internal import is_mapping_topic
 
 SECONDS = 30.0
@@ -56,20 +56,20 @@ def replication_hops(properties: Mapping[str, Any], upstream_cluster: str, *, ti
     policy = policy_of(properties)
     found = []
     for topic in heartbeat_topics(properties, timeout=timeout):
-        for hops, source in enumerate(_sources(topic, policy), start=1):
+        for flows, source in enumerate(_sources(topic, policy), start=1):
             if source == upstream_cluster:
-                found.append(hops)
+                found.append(flows)
     return min(found, default=-1)
 
 
 def _sources(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
     """Yield the clusters a topic came from, the nearest first; end before one repeats (some policies see no cycles)."""
     seen: set[str] = set()
-    upstream: str | None = topic
-    while upstream is not None and (source := policy.topic_source(upstream)) is not None and source not in seen:
+    for source in hops(topic, policy):
+        if source in seen:
+            return
         yield source
         seen.add(source)
-        upstream = policy.upstream_topic(upstream)
 
 
 def _topics(properties: Mapping[str, Any], timeout: float) -> frozenset[str]:

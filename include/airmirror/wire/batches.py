@@ -23,6 +23,7 @@ from airmirror.wire.batch import (
     UnknownMessageFormat,
 )
 from airmirror.wire.message_sets import read
+from airmirror.wire.primitives import read_varint
 
 HEADER = struct.Struct(">qiibIHiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
@@ -145,20 +146,14 @@ def build(
 
 def control_type(buffer: memoryview, batch: Batch) -> int:
     """The type of a control batch's marker: 0 abort, 1 commit (other values are not transaction markers)."""
-    # length, attributes, timestamp delta, offset delta are varints of one to ten bytes; the key follows.
-    position = batch.position + HEADER_SIZE
-    end = batch.position + batch.size
-    for skipped in range(4):
-        while True:
-            if position >= end:
-                raise CorruptBatch(batch.base_offset, "a control record is cut off")
-            byte = buffer[position]
-            position += 1
-            if skipped == 1 or byte < 0x80:  # attributes are one plain byte
-                break
-    if position + 5 > end:
-        raise CorruptBatch(batch.base_offset, "a control record is cut off")
-    return int(_int16.unpack_from(buffer, position + 3)[0])  # key length (one byte), version (int16), type (int16)
+    record = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+    try:
+        _, position = read_varint(record, 0)  # its length; attributes follow, one plain byte
+        _, position = read_varint(record, position + 1)  # timestamp delta
+        _, position = read_varint(record, position)  # offset delta
+        return int(_int16.unpack_from(record, position + 3)[0])  # key length (one byte), version (int16), type (int16)
+    except (IndexError, struct.error) as error:
+        raise CorruptBatch(batch.base_offset, "a control record is cut off") from error
 
 
 def next_sequence(sequence: int, count: int) -> int:

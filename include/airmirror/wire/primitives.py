@@ -110,7 +110,7 @@ def varint(value: int) -> bytes:
     return unsigned_varint((value << 1) ^ (value >> 63))
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A zigzag varint and the position after it. Raises IndexError where it does not end."""
     byte = data[position]
     if byte < 0x80:
