@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
 from airmirror.clusters.admin.librdkafka import librdkafka_config
-from airmirror.clusters.admin.shared import SharedClient, drop, shared
+from airmirror.clusters.admin.shared import drop, shared
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
@@ -45,7 +45,10 @@ class Appender:
 
     def __init__(self, cluster: Cluster, topic: str, partition: int = 0) -> None:
         self._cluster, self._topic, self._partition = cluster, topic, partition
-        found = shared(librdkafka_config(cluster, "producer") | SETTINGS, lambda: _new(cluster))
+        found = shared(
+            librdkafka_config(cluster, "producer") | SETTINGS,
+            lambda complain: producer(cluster, SETTINGS | {"error_cb": complain}),
+        )
         self._producer, self._complaints = found.client, found.complaints
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[int]:
@@ -92,8 +95,3 @@ class Appender:
 
     def __exit__(self, *_: object) -> None:
         """Leave the producer to others: each append has waited for its own records."""
-
-
-def _new(cluster: Cluster) -> SharedClient:
-    complaints: list[KafkaError] = []
-    return SharedClient(producer(cluster, SETTINGS | {"error_cb": complaints.append}), complaints)

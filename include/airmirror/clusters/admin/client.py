@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from airmirror.clusters.admin.description import ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
-from airmirror.clusters.admin.shared import SharedClient, drop, shared
+from airmirror.clusters.admin.shared import drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
@@ -140,15 +140,9 @@ def said(error: BaseException) -> str:
 def connect(cluster: Cluster) -> Admin:
     """A client for administration, shared by the calls of a minute; nothing is sent yet. Raises UnsupportedClientSetting."""
     settings: dict[str, Any] = librdkafka_config(cluster, "admin")
-
-    def new() -> SharedClient:
-        complaints: list[KafkaError] = []
-        return SharedClient(
-            AdminClient(settings | {"logger": _librdkafka_log, "error_cb": complaints.append}), complaints
-        )
-
+    own = settings | {"logger": _librdkafka_log}
     try:
-        found = shared(settings, new)
+        found = shared(settings, lambda complain: AdminClient(own | {"error_cb": complain}))
         return Admin(cluster, found.client, found.complaints)
     except KafkaException as error:
         raise UnsupportedClientSetting(cluster.alias, "client settings", error.args[0].str()) from error

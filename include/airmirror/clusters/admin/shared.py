@@ -45,15 +45,17 @@ _lock = Lock()
 _clients: OrderedDict[bytes, SharedClient] = OrderedDict()
 
 
-def shared(settings: Mapping[str, Any], make: Callable[[], SharedClient]) -> SharedClient:
-    """Return this process's client of these settings (which no client of another kind has), else the one of ``make``."""
+def shared(settings: Mapping[str, Any], make: Callable[[Callable[[KafkaError], None]], Any]) -> SharedClient:
+    """Return this process's client of these settings (which no client of another kind has), else the one that ``make`` makes with
+    what is to hear its complaints."""
     key = _key(settings)
     with _lock:
         for other in [other for other, each in _clients.items() if not each.is_good]:
             del _clients[other]  # with the secrets that it was made of
         found = _clients.get(key)
         if found is None:
-            _clients[key] = found = make()
+            complaints: list[KafkaError] = []
+            _clients[key] = found = SharedClient(make(complaints.append), complaints)
         _clients.move_to_end(key)
         while len(_clients) > MOST:
             _clients.popitem(last=False)
