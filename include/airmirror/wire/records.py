@@ -52,21 +52,15 @@ class Records:
 
     def slice(self, first: int, end: int) -> Records:
         """Records ``first`` to ``end - 1`` (numbers of records, not offsets), without a copy."""
-        return Records(
-            self.data,
-            self.offsets[first:end],
-            self.timestamps[first:end],
-            self.starts[first:end],
-            self.ends[first:end],
-        )
+        return self.where(np.s_[first:end])
 
     def split(self, offsets: Sequence[int]) -> tuple[Records, Records]:
         """Those without ``offsets``, and those with them."""
         chosen = np.isin(self.offsets, np.array(offsets, np.int64))
         return self.where(~chosen), self.where(chosen)
 
-    def where(self, chosen: Array) -> Records:
-        """Those for which ``chosen`` is true."""
+    def where(self, chosen: Any) -> Records:
+        """Those for which ``chosen``, an array, is true, or that it, a slice, has."""
         return Records(self.data, self.offsets[chosen], self.timestamps[chosen], self.starts[chosen], self.ends[chosen])
 
 
