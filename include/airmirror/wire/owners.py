@@ -22,9 +22,7 @@ class Owner(IntEnum):
     SOURCE = 0  # windows of the flow copy it
     TARGET = 1  # applications write to the remote topic, no window copies it
     RETURNING = 2  # as TARGET, and windows of the reverse flow copy it back
-    RETURNED = (
-        3  # no application writes on either side, no window copies: groups are moved, what returned is accounted for
-    )
+    RETURNED = 3  # no application writes anywhere, no window copies: groups are moved, what returned is accounted for
 
 
 class OrderScope(IntEnum):
@@ -75,9 +73,7 @@ class Change(StrEnum):
     FREEZE = "freeze"  # a failover, a cut-over of producers, a person: no window writes to the remote topic any more
     UNFREEZE = "unfreeze"  # what undoes that: windows resume
     BEGIN = "begin"  # what is written over there returns from now on
-    END = (
-        "end"  # no window copies back any more; whoever does this, or continues after it, fences those that still might
-    )
+    END = "end"  # no window copies back any more; who does this, or continues after it, fences those that still might
     GIVE_UP = "give up"  # not all has returned: applications stay over there
     FINISH = "finish"  # what returned is accounted for: windows resume after it
 
@@ -88,10 +84,8 @@ NEXT: Mapping[Change, Mapping[Owner, Owner]] = {
     Change.BEGIN: {Owner.TARGET: Owner.RETURNING, Owner.RETURNED: Owner.RETURNING},
     Change.END: {Owner.RETURNING: Owner.RETURNED},
     Change.GIVE_UP: {Owner.RETURNED: Owner.TARGET},
-    Change.FINISH: {
-        Owner.RETURNED: Owner.SOURCE,
-        Owner.TARGET: Owner.SOURCE,
-    },  # the latter of what had nothing to return
+    # From TARGET: of what had nothing to return.
+    Change.FINISH: {Owner.RETURNED: Owner.SOURCE, Owner.TARGET: Owner.SOURCE},
 }
 BACK = (Owner.RETURNING, Owner.RETURNED)  # of a topic that has a way to go before windows copy it again
 

@@ -21,9 +21,7 @@ from airmirror.wire.primitives import unsigned_varint
 FETCH, PRODUCE = 1, 0
 FETCH_VERSIONS = (12, 13)
 PRODUCE_VERSIONS = (9, 13)
-IN_FLIGHT = (
-    5  # produce requests: the most for which a broker keeps the order and recognises a batch that it has already
-)
+IN_FLIGHT = 5  # produce requests: the most for which a broker keeps the order and recognises a batch that it has
 
 Buffer = bytes | bytearray | memoryview
 
