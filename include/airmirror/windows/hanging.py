@@ -11,13 +11,11 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kafka.protocol.admin import DescribeConfigsRequest, ListTransactionsRequest
-
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.producers import LIST_TRANSACTIONS, ActiveProducer, active_producers
+from airmirror.clusters.protocol.producers import ActiveProducer, active_producers, transactions_at
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.topic_configs import DESCRIBE_CONFIGS
+from airmirror.clusters.protocol.topic_configs import configs_at
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import HangingTransaction
 from airmirror.windows.plan import Planned
@@ -70,20 +68,8 @@ def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[T
 
 def _longest_ms(source: Routes, node: int) -> int:
     """A broker's ``transaction.max.timeout.ms``; Kafka's default where this user may not see it."""
-    connection = source.connection(node)
-    answer = connection.request(
-        DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsRequest.DescribeConfigsResource(
-                    resource_type=BROKER, resource_name=str(node), configuration_keys=["transaction.max.timeout.ms"]
-                )
-            ],
-            include_synonyms=False,
-            include_documentation=False,
-        ),
-        connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
-    )
-    values = [config.value for result in answer.results for config in result.configs or ()]
+    results = configs_at(source.connection(node), BROKER, [str(node)], ["transaction.max.timeout.ms"])
+    values = [config.value for result in results for config in result.configs or ()]
     return int(values[0]) if values and values[0] else LONGEST_MS
 
 
@@ -91,13 +77,7 @@ def _known(source: Routes, producer_ids: Collection[int]) -> set[int]:
     """Those of the producers that a coordinator shows a transaction of; each coordinator knows its own only."""
     found: set[int] = set()
     for node in source.nodes:
-        connection = source.connection(node)
-        answer = connection.request(
-            ListTransactionsRequest(
-                state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)
-            ),
-            connection.version(LIST_TRANSACTIONS, 0, 1, "ListTransactions"),
-        )
+        answer = transactions_at(source, node, ["Ongoing", "PrepareCommit", "PrepareAbort"], producer_ids)
         if answer.error_code:  # a coordinator that is still loading may know them
             return set(producer_ids)
         found |= {state.producer_id for state in answer.transaction_states}

@@ -126,10 +126,19 @@ def known_transactions(routes: Routes) -> list[KnownTransaction]:
     return sorted(found.values(), key=lambda each: each.transactional_id)
 
 
-def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
-    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
+def transactions_at(routes: Routes, node: int, states: Sequence[str] = (), producers: Collection[int] = ()) -> Any:
+    """A coordinator's answer with its transactions, by default of any state and producer. It has an ``error_code`` while it loads
+    its part of the log, or where it is no coordinator any more. Raises BrokerUnreachable, UnsupportedBroker."""
+    request = ListTransactionsRequest(
+        state_filters=list(states), producer_id_filters=sorted(producers), duration_filter=-1
+    )
     [answer] = ask_node(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
-    if answer.error_code:  # it loads its part of the log, or is no coordinator any more
+    return answer
+
+
+def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
+    answer = transactions_at(routes, node)
+    if answer.error_code:
         raise BrokerUnreachable(routes.alias, f"node {node}", error_name(answer.error_code))
     found = {
         each.transactional_id: KnownTransaction(each.transactional_id, each.producer_id, each.transaction_state)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import FetchFailed, error_name
 from airmirror.clusters.protocol.routes import OTHERS, Routes
 from airmirror.partitions import TopicPartition
@@ -53,7 +53,6 @@ def is_compacted(routes: Routes, topic: str) -> bool:
 def _results(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Iterator[Any]:
     """What the first node says that gives an answer: metadata names a node that died for a while. As long as ``topics`` has some
     that are not known, what a few others say of them."""
-    of_resource = DescribeConfigsRequest.DescribeConfigsResource
     error = BrokerUnreachable(routes.alias, "of any number", "the cluster names no brokers")
     answered: list[int] = []
     for node in [node for node in routes.nodes for _ in range(2)]:  # a connection that was kept may be closed by now
@@ -62,23 +61,25 @@ def _results(routes: Routes, topics: Collection[str], keys: Collection[str]) -> 
         if not topics or len(answered) > OTHERS:
             return
         try:
-            connection = routes.connection(node)
-            answer = connection.request(
-                DescribeConfigsRequest(
-                    resources=[
-                        of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
-                        for topic in sorted(topics)
-                    ],
-                    include_synonyms=False,
-                    include_documentation=False,
-                ),
-                connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
-            )
+            results = configs_at(routes.connection(node), TOPIC, sorted(topics), keys)
         except BrokerUnreachable as unreachable:
             routes.drop(node)
             error = unreachable
         else:
             answered.append(node)
-            yield from answer.results
+            yield from results
     if topics and not answered:
         raise error
+
+
+def configs_at(connection: Connection, kind: int, names: Iterable[str], keys: Collection[str]) -> Any:
+    """A broker's results for resources of a kind (DescribeConfigs' number of it), in a list. Raises BrokerUnreachable."""
+    of_resource = DescribeConfigsRequest.DescribeConfigsResource
+    request = DescribeConfigsRequest(
+        resources=[
+            of_resource(resource_type=kind, resource_name=name, configuration_keys=list(keys)) for name in names
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    return connection.request(request, connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs")).results

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest
-from kafka.protocol.admin.transactions import ListTransactionsRequest
 
 from airmirror.clusters.protocol.asking import ask_each, ask_node
 from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.groups import DESCRIBE_GROUPS, GroupsNotRead, groups_at
-from airmirror.clusters.protocol.producers import LIST_TRANSACTIONS
+from airmirror.clusters.protocol.producers import transactions_at
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.wire.connect import Tasks, worker_tasks, worker_url
 from airmirror.wire.primitives import MalformedRecord
@@ -47,9 +46,8 @@ def open_transactions(routes: Routes) -> list[str]:
 
 
 def _open_at(routes: Routes, node: int) -> list[str]:
-    request = ListTransactionsRequest(state_filters=[OPEN], producer_id_filters=[], duration_filter=-1)
     try:
-        [answer] = ask_node(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
+        answer = transactions_at(routes, node, [OPEN])
     except UnsupportedBroker:
         return []
     return [each.transactional_id for each in answer.transaction_states]
