@@ -38,13 +38,8 @@ def is_cycle(topic: str, policy: ReplicationPolicy, source: str, target: str) ->
 
     IdentityReplicationPolicy takes every topic for the source's own, so it asks for the target only.
     """
-    came_from = policy.topic_source(topic)
-    if came_from is None:
-        return False
-    if came_from == target or (came_from == source and not isinstance(policy, IdentityReplicationPolicy)):
-        return True
-    upstream = policy.upstream_topic(topic)
-    return upstream is not None and upstream != topic and is_cycle(upstream, policy, source, target)
+    ends = {target} if isinstance(policy, IdentityReplicationPolicy) else {source, target}
+    return any(alias in ends for alias in hops(topic, policy))
 
 
 def hops(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
