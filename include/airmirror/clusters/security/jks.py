@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
-from itertools import islice
 
 from airmirror.wire.primitives import MalformedRecord, Reader
 
@@ -95,7 +94,7 @@ def _unprotected(info: bytes, password: str) -> bytes:
     while len(stream) < len(encrypted):
         salt = hashlib.sha1(secret + salt).digest()
         stream += salt
-    key = bytes(one ^ other for one, other in zip(encrypted, islice(stream, len(encrypted)), strict=True))
+    key = bytes(one ^ other for one, other in zip(encrypted, stream, strict=False))
     if hashlib.sha1(secret + key).digest() != digest:
         raise BadStore("the password does not open its private key (ssl.key.password, else that of the store)")
     return key
