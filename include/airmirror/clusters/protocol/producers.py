@@ -14,11 +14,11 @@ from typing import Any
 from kafka.protocol.admin import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
-from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_each, ask_node, each_partition
+from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_each, ask_leaders, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
-from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
@@ -66,15 +66,15 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
     """
     producers = Producers()
     left = set(partitions)
-    for attempt in patiently(PATIENCE_SECONDS, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
-        with attempt:
-            if attempt.retry_state.attempt_number > 1:
-                routes.refresh({key.topic for key in left})
-            by_node: dict[int, list[TopicPartition]] = {}
-            for key in sorted(left):
-                by_node.setdefault(routes.leader(key).node, []).append(key)
-            for node, keys in by_node.items():
-                left -= _take(routes, node, keys, producers)
+
+    def ask() -> None:
+        by_node: dict[int, list[TopicPartition]] = {}
+        for key in sorted(left):
+            by_node.setdefault(routes.leader(key).node, []).append(key)
+        for node, keys in by_node.items():
+            left.difference_update(_take(routes, node, keys, producers))
+
+    ask_leaders(routes, left, ask, PATIENCE_SECONDS)
     return producers
 
 
