@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.fields import INT32, STRING, fields, together
+from airmirror.wire.fields import INT32, STRING, TEXTS, Together, fields
 from airmirror.wire.mappings import KINDS, MappingRecord, decode
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
@@ -37,7 +37,7 @@ def test_a_field_that_is_cut_is_malformed() -> None:
 
 def test_as_many_texts_as_declared() -> None:
     with pytest.raises(MalformedRecord, match="1 texts where there are 2"):
-        together(2).read(Reader(b"\0\0\0\1\0\0\0\1a"))
+        Together("by, reason", TEXTS).read(Reader(b"\0\0\0\1\0\0\0\1a"), {})
 
 
 def test_ranges_that_end_past_the_last_offset_are_malformed() -> None:

@@ -48,41 +48,36 @@ def enumerated(values: type[IntEnum], what: str) -> FieldType:
     return FieldType(f"INT8 ({shown})", "b", read=read)
 
 
-def together(count: int) -> FieldType:
-    """TEXTS with a fixed count: as many fields in one."""
-
-    def read(reader: Reader) -> tuple[str, ...]:
-        found = reader.texts()
-        if len(found) != count:
-            raise MalformedRecord(f"{len(found)} texts where there are {count}")
-        return found
-
-    return FieldType("TEXTS", write=texts, read=read)
-
-
 @dataclass(frozen=True)
 class Field:
-    """A record's attribute and its type; ``name`` may be several attributes that are one value together."""
+    """A record's attribute and its type."""
 
-    name: str | tuple[str, ...]
+    name: str
     type: FieldType
 
     def __str__(self) -> str:
-        return f"{self.type.name} {self.name if isinstance(self.name, str) else ', '.join(self.name)}"
+        return f"{self.type.name} {self.name}"
 
     def write(self, record: object) -> bytes:
         """The field's bytes, if it has no fixed size."""
-        if isinstance(self.name, str):
-            return bytes(self.type.write(getattr(record, self.name)))
-        return bytes(self.type.write([getattr(record, name) for name in self.name]))
+        return bytes(self.type.write(getattr(record, self.name)))
 
     def read(self, reader: Reader, into: dict[str, Any]) -> None:
         """Read it; what was read before is in ``into``."""
-        value = self.type.read(reader)
-        if isinstance(self.name, str):
-            into[self.name] = value
-        else:
-            into.update(zip(self.name, value, strict=True))
+        into[self.name] = self.type.read(reader)
+
+
+class Together(Field):
+    """TEXTS with a fixed count: as many attributes in one; ``name`` has them all, as they are documented."""
+
+    def write(self, record: object) -> bytes:
+        return texts([getattr(record, name) for name in self.name.split(", ")])
+
+    def read(self, reader: Reader, into: dict[str, Any]) -> None:
+        names, found = self.name.split(", "), reader.texts()
+        if len(found) != len(names):
+            raise MalformedRecord(f"{len(found)} texts where there are {len(names)}")
+        into.update(zip(names, found, strict=True))
 
 
 class Fixed:
@@ -90,7 +85,7 @@ class Fixed:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._struct = struct.Struct(">" + "".join(item.type.code or "" for item in fields))
-        self._fields = [(str(item.name), item.type.write, item.type.read) for item in fields]
+        self._fields = [(item.name, item.type.write, item.type.read) for item in fields]
 
     def write(self, record: object) -> bytes:
         return self._struct.pack(*[write(getattr(record, name)) for name, write, _ in self._fields])

@@ -28,9 +28,9 @@ from airmirror.wire.fields import (
     Fields,
     FieldType,
     MappingTopicRecord,
+    Together,
     enumerated,
     fields,
-    together,
 )
 from airmirror.wire.moves import OfMoves
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
@@ -301,7 +301,7 @@ class ResetRecord(MappingTopicRecord, PartitionFacts):
     value_fields: ClassVar[Fields] = Fields(
         (
             *fields(choice=STRING, lost_first=INT64, lost_end=INT64, start=INT64, window=STRING).fields,
-            Field(("problem", "by", "reason"), together(3)),
+            Together("problem, by, reason", TEXTS),
         )
     )
 
