@@ -15,7 +15,7 @@ from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
-from airmirror.clusters.protocol.asking import Versions, ask_each, ask_node, each_partition
+from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, Versions, ask_each, ask_node, each_partition
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
@@ -28,7 +28,6 @@ DESCRIBE_GROUPS = (15, 3, 5, "DescribeGroups")  # later ones know nothing of a g
 LIST_GROUPS = (16, 4, 5, "ListGroups")
 OFFSET_DELETE = (47, 0, 0, "OffsetDelete")
 GROUPS_AT_ONCE = 100  # of an OffsetFetch
-PATIENCE_SECONDS = 30.0
 
 _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the coordinator
 _NOT_FOUND = 69

@@ -9,11 +9,10 @@ from kafka.protocol.admin import DescribeConfigsRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
 from airmirror.clusters.protocol.errors import FetchFailed, error_name
-from airmirror.clusters.protocol.routes import OTHERS, Routes
+from airmirror.clusters.protocol.routes import OTHERS, UNKNOWN_TOPIC, Routes
 from airmirror.partitions import TopicPartition
 
 DESCRIBE_CONFIGS = 32
-UNKNOWN_TOPIC = 3
 CLEANUP_POLICY = "cleanup.policy"
 TOPIC = 2  # DescribeConfigs' resource type
 

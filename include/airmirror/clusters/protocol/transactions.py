@@ -21,7 +21,7 @@ from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, In
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, UnsupportedBroker
 from airmirror.clusters.protocol.errors import UNKNOWN_SERVER_ERROR, error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvailable, Routes, patiently
-from airmirror.clusters.protocol.waiting import Look, nothing, ready
+from airmirror.clusters.protocol.waiting import Look, ready
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -133,7 +133,7 @@ class TransactionalId:
     for long.
     """
 
-    look: Look = staticmethod(nothing)
+    look: Look = staticmethod(lambda: None)
 
     def __init__(self, routes: Routes, name: str, timeout_ms: int, until: float = math.inf) -> None:
         self.until = until

@@ -14,11 +14,7 @@ LOOK_SECONDS = 1.0  # between two looks
 Look = Callable[[], None]  # raises where there is nothing to wait for any more
 
 
-def nothing() -> None:
-    """Look at nothing."""
-
-
-def ready(connections: Collection[Connection], timeout: float, look: Look = nothing) -> list[Connection]:
+def ready(connections: Collection[Connection], timeout: float, look: Look = lambda: None) -> list[Connection]:
     """Those with bytes of an answer (or their end) within ``timeout`` seconds; ``look`` is called every second until then.
 
     It may ask brokers on other connections, and close these, where it learns that a broker has moved: a closed one counts as
