@@ -121,7 +121,7 @@ def append(
     host, _, port = bootstrap(cluster).rpartition(":")
     where = TopicPartition(topic, partition)
     with Connection("test", host, int(port), "hostile") as connection:
-        version = connection.version(PRODUCE, 9, 11)
+        version = connection.version(PRODUCE, 9, 11, "Produce")
         for one in batches:
             for attempt in _patiently():  # a broker may learn a little later that it leads a new partition
                 with attempt:

@@ -24,5 +24,5 @@ def set_quota(cluster: Cluster, client_id: str, key: str, bytes_a_second: float)
             ],
             validate_only=False,
         )
-        answer = connection.request(request, connection.version(CLIENT_QUOTAS, 0, 1))
+        answer = connection.request(request, connection.version(CLIENT_QUOTAS, 0, 1, "AlterClientQuotas"))
         assert [found.error_code for found in answer.entries] == [0]

@@ -167,8 +167,7 @@ class Connection:
 
     def _log_in(self) -> None:
         """Log in for the first time or again; answers to what was asked before come first and are kept."""
-        if self._transport.log_in is None:  # pragma: no cover - only who logged in does it again
-            return
+        assert self._transport.log_in is not None  # only who has logged in does it again
         self._log_in_at = None
         while self._asked:
             self._held.append(self._read(bytearray, LARGEST_FETCH))
@@ -182,18 +181,12 @@ class Connection:
             self._held = held
         self._log_in_at = None if seconds is None else time.monotonic() + seconds
 
-    def version(self, api_key: int, lowest: int, highest: int, name: str = "") -> int:
+    def version(self, api_key: int, lowest: int, highest: int, name: str) -> int:
         """The highest version of a request that both sides know; UnsupportedBroker where there is none."""
-        offered = self._versions.get(api_key, (0, -1))
-        version: int = min(offered[1], highest)
-        if version < max(lowest, offered[0]):
-            raise UnsupportedBroker(
-                self.cluster,
-                self.broker,
-                name or str(api_key),
-                f"{offered[0]} to {offered[1]}",
-                f"{lowest} to {highest}",
-            )
+        first, last = self._versions.get(api_key, (0, -1))
+        version: int = min(last, highest)
+        if version < max(lowest, first):
+            raise UnsupportedBroker(self.cluster, self.broker, name, f"{first} to {last}", f"{lowest} to {highest}")
         return version
 
     @property

@@ -214,7 +214,7 @@ class TransactionalId:
         self._partitions.clear()
         connection = self._connection()
         self.second_protocol = (
-            connection.features.get("transaction.version", 0) >= 2 and connection.version(END_TXN, 0, 5) >= 5
+            connection.features.get("transaction.version", 0) >= 2 and connection.version(END_TXN, 0, 5, "EndTxn") >= 5
         )
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
