@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, KafkaException
 from airmirror.client.errors import ClusterNotAnswering
 from airmirror.naming import ReplicationPolicy, policy
 
-_OTHER_CLIENTS = ("admin.", "producer.")
 _POLICY = {
     "replication.policy.class": "DefaultReplicationPolicy",
     "replication.policy.separator": ".",
@@ -23,7 +22,7 @@ def consumer_of(properties: Mapping[str, Any]) -> Consumer:
     """A consumer that commits nothing; ``consumer.x`` wins over ``x``. Raises KafkaException for settings it does not know."""
     settings: dict[str, Any] = {}
     for name, value in properties.items():
-        if name not in _POLICY and not name.startswith((*_OTHER_CLIENTS, "consumer.")):
+        if name not in _POLICY and not name.startswith(("admin.", "producer.", "consumer.")):
             settings[name] = value
     for name, value in properties.items():
         if name.startswith("consumer."):
