@@ -67,7 +67,6 @@ def is_internal_of(application: str, topic: str) -> bool:
 
 
 def is_internal_of_any(applications: Iterable[str], topic: str) -> bool:
-    """Return whether it is that of any of these applications."""
     return any(is_internal_of(application, topic) for application in applications)
 
 

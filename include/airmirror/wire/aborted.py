@@ -1,4 +1,4 @@
-"""Telling the batches of aborted transactions in the answers to fetches (KIP-98)."""
+"""Telling the batches of aborted transactions in the answers to fetches, as a read_committed consumer does (KIP-98)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from airmirror.wire.requests import AbortedTransaction
 
 @dataclass
 class AbortedFilter:
-    """Tells the batches of aborted transactions, as a read_committed consumer does (KIP-98).
-
-    A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
+    """A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
     aborted up to its abort marker. Every response names all that reach into it, those that began before it too; compaction
     can leave a control batch empty, and an empty one ends nothing (as in CompletedFetch.java).
     """

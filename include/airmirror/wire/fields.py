@@ -98,8 +98,6 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields in their order in the log."""
-
     fields: tuple[Field, ...]
     _parts: tuple[Field | Fixed, ...] = field(init=False, repr=False, compare=False)
 

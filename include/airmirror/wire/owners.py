@@ -102,7 +102,6 @@ class Owners:
         return cls({each.topic: each for each in records})
 
     def record(self, topic: str) -> Ownership | None:
-        """The record that counts for a topic."""
         return self.records.get(topic) or self.records.get(WHOLE)
 
     def owner(self, topic: str) -> Owner:

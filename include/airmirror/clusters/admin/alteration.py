@@ -34,8 +34,6 @@ class ConfigsRefused(AirmirrorError):
 
 @dataclass(frozen=True)
 class Altered:
-    """The results of the changes."""
-
     changes: tuple[ConfigChange, ...]
     refused: tuple[ConfigsRefused, ...]
 

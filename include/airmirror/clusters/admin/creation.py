@@ -174,7 +174,6 @@ _PASSING = {
 
 
 def _reason(topic: NewTopic | NewPartitions, error: BaseException) -> str:
-    """Return the broker's reason, and the way out if one is known."""
     reason = said(error)
     way_out = _WAYS_OUT.get(code_of(error))
     if isinstance(topic, NewTopic) and code_of(error) == KafkaError.INVALID_REPLICATION_FACTOR:

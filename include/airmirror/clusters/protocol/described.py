@@ -82,7 +82,6 @@ class Quota:
 
     @property
     def whom(self) -> str:
-        """Return the entity in words."""
         return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in self.entity)
 
 

@@ -159,7 +159,6 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
 
 
 def producers_by_id(known: Collection[KnownTransaction]) -> Mapping[int, str]:
-    """The transactional id of each producer id."""
     return {each.producer_id: each.transactional_id for each in known}
 
 

@@ -65,7 +65,6 @@ JAVA_CLASS = "Java classes can't run here; log in with PLAIN, SCRAM, OAUTHBEARER
 
 
 def is_class(name: str) -> bool:
-    """Return whether a setting names a Java class that logs in or decides whom to trust."""
     return name in _CLASSES
 
 
