@@ -99,9 +99,6 @@ class Facts(CopyFacts):
     @property
     def problem(self) -> str:
         """Return why the partition can't continue by itself; empty: it can."""
-        return "; ".join(self._problems())
-
-    def _problems(self) -> list[str]:
         found = []
         if self.source_recreated:
             found.append(SOURCE_RECREATED)
@@ -122,7 +119,7 @@ class Facts(CopyFacts):
                 f"MirrorMaker 2's progress continues at {self.recorded}, the newest mapping record ends at {self.position}"
             )
         found += [f"no mapping record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
-        return found
+        return "; ".join(found)
 
     @property
     def of_topic(self) -> list[MappingRecord]:
