@@ -164,9 +164,5 @@ def _gaps(mappings: Sequence[MappingRecord], start: int | None) -> int:
 
 def _order_violations(copied: Sequence[MappingRecord]) -> int:
     """Runs of records that lie on the target before the run that precedes them on the source."""
-    runs = [run for record in copied for run in record.ranges]
-    return sum(
-        1
-        for before, after in pairwise(runs)
-        if after.target_first < before.target_end or after.source_first < before.source_end
-    )
+    pairs = pairwise(run for record in copied for run in record.ranges)
+    return sum(one.target_end > other.target_first or one.source_end > other.source_first for one, other in pairs)
