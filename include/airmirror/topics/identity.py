@@ -128,8 +128,11 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
 
 def check(flow: Flow, around: Neighbours) -> None:
     """Raises AliasDiffers or AliasReused."""
-    if around.own is not None:
-        _check_own(flow, around, around.own)
+    if own := around.own:
+        said, ids = own.identity, (around.source_id, around.target_id)
+        written = (said.source_cluster_id, said.target_cluster_id)
+        if said.name != flow.name or written != ids:
+            raise AliasReused(flow.name, own.topic, flow.target.alias, said.name, ours=ids, theirs=written)
     if flow.settings.equal_cluster_ids_allowed:
         return
     declared = other_aliases(flow)
@@ -225,14 +228,6 @@ def _known(theirs: FlowIdentity) -> Iterator[tuple[str, str]]:
     """The clusters from which the flow brings records: alias and id."""
     yield theirs.source, theirs.source_cluster_id
     yield from theirs.upstream
-
-
-def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
-    theirs = found.identity
-    ours = (around.source_id, around.target_id)
-    if theirs.name != flow.name or (theirs.source_cluster_id, theirs.target_cluster_id) != ours:
-        written = (theirs.source_cluster_id, theirs.target_cluster_id)
-        raise AliasReused(flow.name, found.topic, flow.target.alias, theirs.name, ours=ours, theirs=written)
 
 
 def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:
