@@ -17,7 +17,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.errors import SlotFenced
+from airmirror.slot.errors import PartitionUnavailable, SlotFenced
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.demand import Demand
 from airmirror.windows.errors import ProgressDiffers
@@ -38,7 +38,7 @@ from airmirror.windows.planning import (
 )
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, committed, window_rows
-from airmirror.windows.standing import standings_of, unfollowed
+from airmirror.windows.standing import Ends, seen_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.wire.mappings import GATE
 
@@ -111,11 +111,14 @@ def run_window(
         done = committed(late.noting(index.of_window(order.window)))
         rows = tuple(window_rows(flow, done, index, planned, results=results, verdicts=verdicts, ends=ends))
         name_writers(mirror.target, flow, [row.error for row in rows])
+        there = (item for item in planned if not isinstance(item.error, PartitionUnavailable))
+        known = {item.key: ends.get(item.key, item.high_watermark) for item in there}
+        seen = seen_of(index.state().positions, planned, Ends(known, seen_ms, others))
         return WindowResult(
             flow=flow.name, window=order.window, rows=rows, partitions=len(planned),
             seconds=time.monotonic() - begun,
             phases=phases.seconds, is_cut=any(result.outcome is Outcome.CUT for result in results),
-            standings=tuple(standings_of(index, planned, ends, others)), seen_ms=seen_ms,
+            standings=seen.standings, seen_ms=seen.seen_ms,
             followed=late.followed() if following else None,
             limited=max((result.limited for result in results), default=0.0),
             throttled=max((result.throttled for result in results), default=0.0),
