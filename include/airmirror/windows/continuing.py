@@ -24,7 +24,7 @@ from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Remaining
 from airmirror.windows.starts import records_of
 from airmirror.windows.takeover import TakenOver
@@ -100,7 +100,6 @@ def continue_after(
         start=start,
         end=end,
         high_watermark=facts.high_watermark,
-        record_bytes=BYTES_GUESSED,
         last=facts.last,
     )
     return Continuation(facts, kept, TakenOver(item, accounts), content.outside(accounts))
