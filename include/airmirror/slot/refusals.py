@@ -19,14 +19,12 @@ _LET_IN = {
 }
 
 
-class RecordTooLarge(PartitionError):
+class RecordTooLarge(CopyError):
     """A single record larger than the target topic takes."""
 
     offset: int
     size: int
     limit: int
-    target: str
-    remote_topic: str
 
     bad_from = "offset"
 
