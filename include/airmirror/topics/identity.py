@@ -26,7 +26,7 @@ from airmirror.naming import DefaultReplicationPolicy, is_mapping_topic, mapping
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends
+from airmirror.windows.mirror import caught_up_reverse, two_clusters
 from airmirror.wire.mappings import FlowIdentity, LaterRecord, decode
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
@@ -107,9 +107,7 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
     """
     own_topic = mapping_topic(flow.source.alias)
     prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
-    with Mirror.open(flow, ledger, "identity") as mirror:
-        mirror.refresh()
-        check_ends(mirror)
+    with two_clusters(flow, ledger, "identity") as mirror:
         source, target = mirror.source, mirror.target
         with suppress(LastStableOffsetStuck):  # what comes after a dead window's transaction is left for now
             caught_up_reverse(source, flow, ledger, PATIENCE_SECONDS)

@@ -24,7 +24,7 @@ from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, GrantedLease, fence_around, leased
 from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, watermarks
-from airmirror.windows.mirror import Mirror, check_ends
+from airmirror.windows.mirror import Mirror, two_clusters
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import (
@@ -226,12 +226,3 @@ def judge_window(
             tell("reading what is to be judged")
             mirror.catch_up()
             return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)
-
-
-@contextmanager
-def two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
-    """A session at both clusters of a flow, which are what they are said to be. Raises SameCluster, EqualClusterIds."""
-    with Mirror.open(flow, index) as mirror:
-        mirror.refresh()
-        check_ends(mirror)
-        yield mirror
