@@ -29,7 +29,7 @@ DAY = 86_400_000
 
 
 def planned(name: str = "orders", **more: Any) -> Planned:
-    facts = {"start": 100, "end": 100, "high_watermark": 100, "record_bytes": 10.0, "last": mapping(0, 100)}
+    facts = {"start": 100, "end": 100, "high_watermark": 100, "last": mapping(0, 100)}
     return Planned(topic=name, partition=0, remote_topic=f"east.{name}", **facts | more)
 
 

@@ -181,5 +181,5 @@ def test_past_intervals_are_refused_by_the_flow_s_own_dag() -> None:
 def test_a_page_that_is_not_kept_holds_nothing(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     """The page shows a verdict, and makes none."""
     shown, ledger = list[str](), FlowLedger(connect(f"sqlite:///{tmp_path / 'no-tables.db'}"), "a->b")
-    work._keep_verdict(ledger, "w", shown.append, [], Judgement({}, (), frozenset()))
+    work._keep_verdict(ledger, "w", shown.append, [], Judgement({}, ()))
     assert not shown and "page of this judgement is not kept: the ledger at" in caplog.text

@@ -6,7 +6,7 @@ from airmirror.clusters.admin.acls import Acl
 from airmirror.clusters.admin.description import ConfigChange, NewPartitions, NewTopic
 from airmirror.topics.configs import ConfigDifference
 from airmirror.topics.drift import Drift, drifts
-from airmirror.topics.remote import LargerTopic, RefusedTopic, TopicPlan
+from airmirror.topics.remote import RefusedTopic, TopicPlan, UnevenTopic
 
 CHANGE = ConfigChange("east.grown", "retention.ms", "1", "2")
 PLANNED = TopicPlan(
@@ -14,7 +14,7 @@ PLANNED = TopicPlan(
     create=(NewTopic("east.new", 3, 1),),
     grow=(NewPartitions("east.grown", 2, 4),),
     refused=(RefusedTopic("east", "west", "long", "east.long", "its name is too long"),),
-    larger=(LargerTopic("larger", "east.larger", 1, 5),),
+    uneven=(UnevenTopic("larger", "east.larger", 1, 5),),
     differences={
         "grown": (
             ConfigDifference("retention.ms", "2", "1", CHANGE, "the source's value is copied"),
@@ -72,7 +72,7 @@ def test_a_default_is_named() -> None:
         create=(),
         grow=(),
         refused=(),
-        larger=(),
+        uneven=(),
         differences={"a": (ConfigDifference("segment.ms", "9", "5", change, "r"),)},
     )
     assert drifts(planned)[0].outcome == "the target's default"

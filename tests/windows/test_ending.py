@@ -311,7 +311,7 @@ def test_what_ends_it(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], wh
     """What fails ends it five minutes after its beginning at the earliest, so that it does not end every window at once."""
     hold = Hold(*given.get("of", OTHER), offset=5, reason="no", window="long", by=given.get("by", ""), time_ms=0)
     state = State(holds={(hold.topic, hold.partition): hold} if "by" in given else {})
-    planned = Planned(*KEY, "a.orders", 0, 0, 0, 1.0, error=given.get("error"))
+    planned = Planned(*KEY, "a.orders", 0, 0, 0, error=given.get("error"))
     ends = Ending(Topics(), [planned], given.get("held", ()))
     here: Any = given.get("here", Here())
     seen = Ends({KEY: given.get("end", 0)}, 0)
@@ -324,7 +324,7 @@ def test_a_partition_that_stands_still_ends_it(monkeypatch: pytest.MonkeyPatch) 
     """Not one that is behind and resumes, nor one for which nothing comes: five minutes of the same position."""
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    ends = Ending(Topics(), [Planned(*KEY, "a.orders", 0, 0, 0, 1.0), Planned(*OTHER, "a.orders", 0, 0, 0, 1.0)], ())
+    ends = Ending(Topics(), [Planned(*KEY, "a.orders", 0, 0, 0), Planned(*OTHER, "a.orders", 0, 0, 0)], ())
     here: Any = Here()
 
     def why(seconds: float, position: int, end: int) -> str:
@@ -341,7 +341,7 @@ def test_a_partition_without_a_leader_ends_it(monkeypatch: pytest.MonkeyPatch) -
     """Its slot leaves it out, and says so in its result only: the next window's plan has the error."""
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    ends, here = Ending(Topics(), [Planned(*KEY, "a.orders", 5, 5, 5, 1.0)], ()), Here()
+    ends, here = Ending(Topics(), [Planned(*KEY, "a.orders", 5, 5, 5)], ()), Here()
 
     def why(seconds: float, watermarks: dict[TopicPartition, int]) -> str:
         clock[0] = 1000.0 + seconds
@@ -359,7 +359,7 @@ def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.Mon
     granted = Mock(is_ending=False)
     granted.wanted_by.return_value = ""
     granted.journal.index.holds.return_value = {}
-    planned = [Planned(*key, "a.orders", 0, 0, 0, 1.0) for key in (KEY, OTHER)]
+    planned = [Planned(*key, "a.orders", 0, 0, 0) for key in (KEY, OTHER)]
     meanwhile = FollowLoop(granted, Follow(None), planned, lambda key: takes_part or key == KEY)
     meanwhile._end(granted, State(), Ends({KEY: 0, OTHER: 7}, 0))
     assert granted.renewal.end.called == takes_part

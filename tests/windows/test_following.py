@@ -31,7 +31,7 @@ from airmirror.windows import fence, following
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
-from airmirror.windows.following import Follow, FollowLoop, followed
+from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder
 from airmirror.wire.leases import CurrentLease, LeaseEntry, holder
@@ -409,10 +409,13 @@ def test_how_late_a_window_was() -> None:
 
     key = TopicPartition("orders", 0)
     records = [Copied(0, 5_000, 99_000), Copied(100, 98, 200), Copied(198, 1, 400), Copied(199, 1, 3_000)]
-    found = followed(records, {key: 100})  # type: ignore[arg-type]
+    late, later = Latencies({key: 100}), Latencies({key: 500})
+    for each in (late, later):
+        assert len(list(each.noting(records))) == 4  # type: ignore[arg-type]
+    found = late.followed()
     assert found is not None
     assert (found.records, found.median, found.p99) == (100, 0.2, 0.4)
-    assert followed(records, {key: 500}) is None  # type: ignore[arg-type]
+    assert later.followed() is None
 
 
 @pytest.mark.parametrize("is_held", [True, False])

@@ -128,7 +128,7 @@ LATEST = parse(
 
 
 def part(number: int, start: int, end: int) -> Planned:
-    return Planned("orders", number, "a.orders", start=start, end=end, high_watermark=end, record_bytes=10.0)
+    return Planned("orders", number, "a.orders", start=start, end=end, high_watermark=end)
 
 
 def test_under_latest_a_first_window_that_finds_nothing_is_the_first_all_the_same() -> None:

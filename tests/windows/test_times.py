@@ -113,7 +113,6 @@ def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, t
         start=20,
         end=30,
         high_watermark=30,
-        record_bytes=100.0,
     )
     with Mirror.open(flow.flow, flow.opened.ledger, "test") as both:
         both.source.refresh([flow.topic])

@@ -34,11 +34,10 @@ def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: st
     can't be evaluated fails as critical: nothing passes in silence.
     """
     if not rows:
-        return Judgement({}, (), frozenset())
+        return Judgement({}, ())
     # Great Expectations takes no value for a good one.
     failed = {partition_of(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = _not_measured(rows)
-    lagging: set[Partition] = set()
     every: list[AskedExpectation] = []
     context: Any = None
     lag = _lag_suite(limits)
@@ -56,24 +55,21 @@ def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: st
                 failed.setdefault(partition_of(row), []).append(reason)
             continue
         for expectation, result in results:
-            critical = expectation.severity == "critical" or _raised(result)
+            critical = expectation.severity == "critical" or bool(_raised(result))
             asked = AskedExpectation(suite.name, expectation, len(chosen), (), critical)
             if result.success:
                 every.append(asked)
                 continue
             reasons, reason = _who_and_why(asked, result, chosen)
-            partitions = list(reasons)
-            every.append(replace(asked, failed=tuple(partitions)))
-            for partition, its_reason in reasons.items():
-                if critical:
+            every.append(replace(asked, failed=tuple(reasons)))
+            if critical:
+                for partition, its_reason in reasons.items():
                     failed.setdefault(partition, []).append(f"{its_reason} ({_whose(suite, expectation)})")
-                if suite is lag:
-                    lagging.add(partition)
-            if not critical:
-                where = named([f"{topic}-{number}" for topic, number in partitions], 10)
+            else:
+                where = named([f"{topic}-{number}" for topic, number in reasons], 10)
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {where}")
     by_partition = {partition: tuple(found) for partition, found in failed.items()}
-    return Judgement(by_partition, tuple(warnings), frozenset(lagging), tuple(every))
+    return Judgement(by_partition, tuple(warnings), tuple(every))
 
 
 def _context() -> Any:
@@ -121,8 +117,8 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
 def _who_and_why(asked: AskedExpectation, result: Any, rows: Sequence[Row]) -> tuple[dict[Partition, str], str]:
     """Which partitions failed, each with what was found in it; and one reason for all of them, with a few of the values."""
     what = asked.text
-    if _raised(result):
-        reason = f"{what} can't be evaluated: {_message(result)}"
+    if raised := _raised(result):
+        reason = f"{what} can't be evaluated: {'; '.join(raised)}"
         return {partition_of(row): reason for row in rows}, reason
     indices = result.result.get("unexpected_index_list")
     if not indices:
@@ -161,17 +157,11 @@ def _text(row: Row, expectation: Expectation) -> str:
     return " and ".join(str(row.get(column)) for column in columns)
 
 
-def _raised(result: Any) -> bool:
+def _raised(result: Any) -> list[str]:
+    """The messages of what an expectation, or one of its metrics, has raised."""
     info = result.exception_info or {}
-    return bool(info.get("raised_exception")) or any(
-        isinstance(item, dict) and item.get("raised_exception") for item in info.values()
-    )
-
-
-def _message(result: Any) -> str:
-    info = result.exception_info or {}
-    items = [info, *(item for item in info.values() if isinstance(item, dict))]
-    return "; ".join(str(item["exception_message"]) for item in items if item.get("exception_message"))
+    items = (item for item in (info, *info.values()) if isinstance(item, dict))
+    return [str(item.get("exception_message")) for item in items if item.get("raised_exception")]
 
 
 def _lag_suite(limits: Limits) -> Suite | None:

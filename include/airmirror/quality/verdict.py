@@ -29,9 +29,8 @@ class AskedExpectation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit."""
+    """The gate's answer. ``failed``: reasons by partition."""
 
     failed: Mapping[Partition, tuple[str, ...]]
     warnings: tuple[str, ...]
-    lagging: frozenset[Partition]
     asked: tuple[AskedExpectation, ...] = ()

@@ -1,9 +1,8 @@
 """A slot's look at the mapping topic: whether its window's lease still holds, and what was committed since.
 
 The lease is looked at after every InitProducerId and before anything is written under it (invariant B): by an attempt, and
-again before each further transaction. So a producer whose last transaction was committed writes nothing before it has
-initialised again. What was committed is looked at before every commit: source offsets follow (invariant C). Holds that are
-written meanwhile are seen on the way.
+again before each further transaction. What was committed is looked at before every commit: source offsets follow
+(invariant C). Holds that are written meanwhile are seen on the way.
 """
 
 from __future__ import annotations

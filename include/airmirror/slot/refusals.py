@@ -11,7 +11,7 @@ UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECO
 # UNEXPLAINED: the broker has failed over a batch, and of its records it is seen why.
 UNSOUND = frozenset({UNEXPLAINED, CORRUPT_MESSAGE, INVALID_RECORD})  # what a damaged batch may be answered with
 
-# By Kafka's error code, what of the remote topic lets the records in.
+# By Kafka's error code of records that are refused themselves, in any batch: what of the remote topic lets them in.
 _LET_IN = {
     MESSAGE_TOO_LARGE: "raise its max.message.bytes, or set its compression.type to producer",
     INVALID_TIMESTAMP: "raise its message.timestamp.before.max.ms and message.timestamp.after.max.ms",
@@ -19,14 +19,12 @@ _LET_IN = {
 }
 
 
-class RecordTooLarge(PartitionError):
+class RecordTooLarge(CopyError):
     """A single record larger than the target topic takes."""
 
     offset: int
     size: int
     limit: int
-    target: str
-    remote_topic: str
 
     bad_from = "offset"
 
@@ -68,11 +66,6 @@ class WriteRefused(CopyError):
         return self.code == UNEXPLAINED
 
     @property
-    def is_of_records(self) -> bool:
-        """Return whether the records themselves are refused, and would be in any other batch too."""
-        return self.code in _LET_IN
-
-    @property
     def first_bad(self) -> int:
         return min(self.offsets, default=self.first)
 
@@ -95,11 +88,6 @@ class DeadLetterRefused(PartitionError):
 
     bad_from = "offset"
 
-    @property
-    def is_of_records(self) -> bool:
-        """Return whether the record itself is refused."""
-        return self.code in _LET_IN
-
     def __str__(self) -> str:
         return (
             f"{self.where}: {self.dead_letter_topic!r} on cluster {self.target!r} does not take the record at offset "
@@ -118,22 +106,17 @@ class Refusals:
 
     def allow(self, bad: PartitionError, flow: Flow) -> bool:
         """Take note of what was refused; whether the next attempt can get along with it."""
-        is_allowed = self._allow(bad, flow)
-        if is_allowed and bad.first_bad is not None:
-            self.proven = bad.first_bad
-        return is_allowed
-
-    def _allow(self, bad: PartitionError, flow: Flow) -> bool:
         if isinstance(bad, WriteRefused) and bad.code == MESSAGE_TOO_LARGE and not self.rewritten:
             self.rewritten = True
-            return True
-        if isinstance(bad, WriteRefused) and bad.is_of_records and bad.offsets and is_tolerant(flow):
+        elif isinstance(bad, WriteRefused) and bad.code in _LET_IN and bad.offsets and is_tolerant(flow):
             self.lost.update(dict.fromkeys(bad.offsets, str(bad)))
-            return True
-        if isinstance(bad, DeadLetterRefused) and bad.is_of_records:
+        elif isinstance(bad, DeadLetterRefused) and bad.code in _LET_IN:
             self.unfit.add(bad.offset)
-            return True
-        return False
+        else:
+            return False
+        if bad.first_bad is not None:
+            self.proven = bad.first_bad
+        return True
 
 
 def is_tolerant(flow: Flow) -> bool:

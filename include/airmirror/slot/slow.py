@@ -153,8 +153,8 @@ class SlowPath:
         delivery, partition, context = self._delivery, self._delivery.partition, self._delivery.context
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > partition.max_message_bytes:
-            sizes = (len(dense.payload) + HEADER_SIZE, partition.max_message_bytes)
-            too_large = RecordTooLarge(*delivery.where, int(dense.offsets[0]), *sizes, *delivery.there)
+            size, place = len(dense.payload) + HEADER_SIZE, (*delivery.where, *delivery.there)
+            too_large = RecordTooLarge(*place, int(dense.offsets[0]), size, partition.max_message_bytes)
             if not delivery.tolerant:
                 raise too_large
             self._lose(dense.records, dense.codec, str(too_large))

@@ -52,7 +52,7 @@ def remote_configs(flow: Flow, source: Mapping[str, ConfigValue]) -> dict[str, s
         for name, config in source.items()
         if config.value is not None
         and (_defaults_are_copied(flow) or not config.is_default)
-        and not _never_copied(config)
+        and not (config.read_only or config.sensitive or config.source == "STATIC_BROKER_CONFIG")
         and not excluded.matches(name)
     }
     largest = source[LARGEST].value if LARGEST in source else None
@@ -126,10 +126,6 @@ def _stays(flow: Flow, key: str, here: ConfigValue, there: ConfigValue, excluded
     if here.source == "STATIC_BROKER_CONFIG" and key not in (*ALWAYS, *UNLESS_SET, LARGEST):
         return "the source has it from its brokers' own file, which is not copied; set it on the topic"
     return None
-
-
-def _never_copied(config: ConfigValue) -> bool:
-    return config.read_only or config.sensitive or config.source == "STATIC_BROKER_CONFIG"
 
 
 def _excluded(flow: Flow) -> TopicFilter:

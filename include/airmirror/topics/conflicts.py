@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 from airmirror.config import Flow
 from airmirror.topics.names import policy_of, select
 
-MOST_NAMES = (
-    100_000  # by which records of all topics of a flow are followed; some separators make new names without end
-)
+# By which records of all topics of a flow are followed; some separators make new names without end.
+MOST_NAMES = 100_000
 
 
 def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow], most: int = MOST_NAMES) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import counted
-from airmirror.topics.remote import LargerTopic, TopicPlan, Waiting
+from airmirror.topics.remote import TopicPlan
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ def _of_topics(planned: TopicPlan, topics: Mapping[str, str]) -> Iterator[Drift]
         after, why = str(more.partitions), "partitions grow with the source"
         place = (topics[more.name], more.name, "partitions")
         yield Drift(*place, after, str(more.before), outcome=f"{after} partitions", reason=why, will_change=True)
-    kept: list[LargerTopic | Waiting] = [*planned.larger, *planned.waiting]
-    for less in kept:
+    for less in planned.uneven:
         source, target = str(less.source), str(less.target)
         yield Drift(less.topic, less.remote, "partitions", source, target, outcome="unchanged", reason=less.reason)
 

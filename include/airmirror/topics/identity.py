@@ -26,7 +26,7 @@ from airmirror.naming import DefaultReplicationPolicy, is_mapping_topic, mapping
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
-from airmirror.windows.mirror import Mirror, caught_up_reverse, check_ends
+from airmirror.windows.mirror import caught_up_reverse, two_clusters
 from airmirror.wire.mappings import FlowIdentity, LaterRecord, decode
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
@@ -107,9 +107,7 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
     """
     own_topic = mapping_topic(flow.source.alias)
     prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
-    with Mirror.open(flow, ledger, "identity") as mirror:
-        mirror.refresh()
-        check_ends(mirror)
+    with two_clusters(flow, ledger, "identity") as mirror:
         source, target = mirror.source, mirror.target
         with suppress(LastStableOffsetStuck):  # what comes after a dead window's transaction is left for now
             caught_up_reverse(source, flow, ledger, PATIENCE_SECONDS)
@@ -128,8 +126,11 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
 
 def check(flow: Flow, around: Neighbours) -> None:
     """Raises AliasDiffers or AliasReused."""
-    if around.own is not None:
-        _check_own(flow, around, around.own)
+    if own := around.own:
+        said, ids = own.identity, (around.source_id, around.target_id)
+        written = (said.source_cluster_id, said.target_cluster_id)
+        if said.name != flow.name or written != ids:
+            raise AliasReused(flow.name, own.topic, flow.target.alias, said.name, ours=ids, theirs=written)
     if flow.settings.equal_cluster_ids_allowed:
         return
     declared = other_aliases(flow)
@@ -225,14 +226,6 @@ def _known(theirs: FlowIdentity) -> Iterator[tuple[str, str]]:
     """The clusters from which the flow brings records: alias and id."""
     yield theirs.source, theirs.source_cluster_id
     yield from theirs.upstream
-
-
-def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
-    theirs = found.identity
-    ours = (around.source_id, around.target_id)
-    if theirs.name != flow.name or (theirs.source_cluster_id, theirs.target_cluster_id) != ours:
-        written = (theirs.source_cluster_id, theirs.target_cluster_id)
-        raise AliasReused(flow.name, found.topic, flow.target.alias, theirs.name, ours=ours, theirs=written)
 
 
 def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:

@@ -43,41 +43,26 @@ class RefusedTopic:
 
 
 @dataclass(frozen=True)
-class LargerTopic:
-    """A remote topic with more partitions than its topic, which is left so."""
+class UnevenTopic:
+    """A remote topic with other partitions than its topic, which is left so. ``key``: what keeps a smaller one from growing."""
 
     topic: str
     remote: str
     source: int
     target: int
+    key: str = ""
 
     @property
     def reason(self) -> str:
+        if self.key:
+            return (
+                f"{self.key} = false: nothing is replicated from partition {self.target} on until {self.remote} has it"
+            )
         return f"partitions never shrink; nothing is replicated to {self.source} and above"
 
     def __str__(self) -> str:
-        return (
-            f"{self.remote} has {self.target} partitions, {self.topic} has {self.source}: "
-            f"nothing is replicated to {self.source} and above"
-        )
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Partitions of a topic that its remote topic lacks, and that are not created: what they hold waits."""
-
-    topic: str
-    remote: str
-    source: int
-    target: int
-    key: str
-
-    @property
-    def reason(self) -> str:
-        return f"{self.key} = false: nothing is replicated from partition {self.target} on until {self.remote} has it"
-
-    def __str__(self) -> str:
-        return f"{self.remote} has {self.target} partitions, {self.topic} has {self.source}, and {self.reason}"
+        what = f"{self.remote} has {self.target} partitions, {self.topic} has {self.source}"
+        return f"{what}, and {self.reason}" if self.key else f"{what}: nothing is replicated to {self.source} and above"
 
 
 @dataclass(frozen=True)
@@ -93,17 +78,16 @@ class TopicPlan:
     create: tuple[NewTopic, ...]
     grow: tuple[NewPartitions, ...]
     refused: tuple[RefusedTopic, ...]
-    larger: tuple[LargerTopic, ...]
+    uneven: tuple[UnevenTopic, ...]
     differences: Mapping[str, tuple[ConfigDifference, ...]] = field(default_factory=dict)
     acls: tuple[Acl, ...] = ()
     acls_not_synced: str = ""
     warnings: tuple[str, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
     configs_unknown: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*map(str, self.larger), *map(str, self.waiting))
+        return tuple(map(str, sorted(self.uneven, key=lambda each: bool(each.key))))
 
     @property
     def configs(self) -> tuple[ConfigChange, ...]:
@@ -129,7 +113,7 @@ def plan(
     chosen = select(flow, source)
     several = {remote for remote, count in Counter(chosen.values()).items() if count > 1}
     taken = {_folded(name): name for name in target}
-    topics, create, grow, refused, larger, waiting = {}, [], [], [], [], []
+    topics, create, grow, refused, uneven = {}, [], [], [], []
     differences = {}
     timeless = times_replaced(flow)
     creates = flow.settings.topic_creation_enable
@@ -156,19 +140,18 @@ def plan(
             differences[topic] = found
         if there.partitions < partitions and not (creates and refreshes):
             key = REFRESHES if creates else CREATES
-            waiting.append(Waiting(topic, remote, partitions, there.partitions, key))
+            uneven.append(UnevenTopic(topic, remote, partitions, there.partitions, key))
         elif there.partitions < partitions:
             grow.append(NewPartitions(remote, there.partitions, partitions))
         elif there.partitions > partitions:
-            larger.append(LargerTopic(topic, remote, partitions, there.partitions))
+            uneven.append(UnevenTopic(topic, remote, partitions, there.partitions))
     return TopicPlan(
         topics=topics,
         create=tuple(create),
         grow=tuple(grow),
         refused=tuple(refused),
-        larger=tuple(larger),
+        uneven=tuple(uneven),
         differences=differences,
-        waiting=tuple(waiting),
         configs_unknown=known_configs is None,
     )
 

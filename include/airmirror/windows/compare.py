@@ -52,7 +52,6 @@ class Compared:
     the target holds; ``error``: the first thing that is wrong, if anything.
     """
 
-    mapping: MappingRecord
     records: int
     gone: int
     on_target: int
@@ -114,13 +113,6 @@ def _is_own(record: MappingRecord, offset: int) -> bool:
     return number >= 0 and offset < record.ranges[number].target_end
 
 
-def check(logs: Logs, record: MappingRecord) -> Compared:
-    """Check that the target holds what was written: by the digest if possible, else by comparing both logs."""
-    if is_on_target(logs.target, record):
-        return Compared(record, record.copied, 0, record.copied, None)
-    return compare(logs, record)
-
-
 def compare(
     logs: Logs,
     record: MappingRecord,
@@ -178,7 +170,7 @@ def _compare(
         error = ForeignRecords(*where, surplus_there.first, surplus_there.last)
     if error is None:
         gone = _copied_within(record, within) - equal  # what neither side has any more, too
-    return Compared(record, equal, gone, on_target, error)
+    return Compared(equal, gone, on_target, error)
 
 
 def read_pairs(logs: Logs, part: MappingRecord, after: int | None = None) -> Iterator[RecordPair]:

@@ -14,7 +14,7 @@ from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patie
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.ledger.state import Key, State
+from airmirror.ledger.state import State
 from airmirror.naming import progress_topic
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Mirror
@@ -45,10 +45,8 @@ def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) 
     OffsetsTopicMissing, or a cluster's error.
     """
     source = mirror.source
-    if (
-        state.scanned and not mirror.flow.settings.takeover_offsets_topics
-    ):  # a dedicated one's progress was read with ours
-        return state
+    if state.scanned and not mirror.flow.settings.takeover_offsets_topics:
+        return state  # a dedicated one's progress was read with ours
     if all(key in state.positions for key in source.keys_now(topics)):
         return state
     found = {key: recorded.offset for key, recorded in recorded_progress(mirror.target, mirror.flow).items()}
@@ -63,12 +61,12 @@ class Recorded:
     time_ms: int
 
 
-def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dict[Key, Recorded]:
+def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dict[TopicPartition, Recorded]:
     """The progress of a connector in a topic that is there, by partition; of two records of a key the later counts."""
     partitions = target.keys([topic])
     starts = offsets_with_patience(target, partitions, EARLIEST)
     ends = offsets_with_patience(target, partitions, LATEST)
-    newest: dict[Key, tuple[int, int | None]] = {}
+    newest: dict[TopicPartition, tuple[int, int | None]] = {}
     for partition in partitions:
         for record in read_records(target, partition, starts[partition], ends[partition]):
             try:
@@ -76,7 +74,7 @@ def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dic
             except MalformedRecord:
                 continue  # a connector of another kind
             if offset is not None and offset.cluster == flow.source.alias:
-                key = (offset.topic, offset.partition)
+                key = TopicPartition(offset.topic, offset.partition)
                 # A topic that was given more partitions has a key in two of them.
                 if record.timestamp >= newest.get(key, (record.timestamp, None))[0]:
                     newest[key] = record.timestamp, offset.offset
@@ -96,11 +94,11 @@ def recorded_progress(target: Routes, flow: Flow) -> dict[TopicPartition, Record
 
     Raises OffsetsTopicMissing where the configuration names a topic that is not there.
     """
-    found: dict[Key, Recorded] = {}
+    found: dict[TopicPartition, Recorded] = {}
     for topic, connector in progress_topics(flow).items():
         if target.refresh_existing([topic]):
             if flow.settings.takeover_offsets_topics:
                 raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
             continue
         found |= read_progress(target, flow, topic, connector)
-    return {TopicPartition(*key): recorded for key, recorded in found.items()}
+    return found

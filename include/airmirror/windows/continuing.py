@@ -18,12 +18,13 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
+from airmirror.windows.coverage import runs_within
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
 from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Remaining
 from airmirror.windows.starts import records_of
 from airmirror.windows.takeover import TakenOver
@@ -99,7 +100,6 @@ def continue_after(
         start=start,
         end=end,
         high_watermark=facts.high_watermark,
-        record_bytes=BYTES_GUESSED,
         last=facts.last,
     )
     return Continuation(facts, kept, TakenOver(item, accounts), content.outside(accounts))
@@ -243,7 +243,8 @@ def _accounts(
 ) -> Iterator[Account]:
     """One for each record of the reverse flow, so that none has too many ranges, and the last up to ``end``."""
     for record in reverse:
-        runs = list(_backwards(record.ranges, start, end))
+        backwards = (MappedRange(run.target_first, run.source_first, run.count) for run in record.ranges)
+        runs = runs_within(backwards, start, end)
         if not runs:
             continue
         account = Account(start, before)
@@ -256,14 +257,6 @@ def _accounts(
     last = Account(start, target_end, end=end)
     content.count(last)
     yield last
-
-
-def _backwards(runs: Iterable[MappedRange], start: int, end: int) -> Iterator[MappedRange]:
-    """The runs of the reverse flow as this one has them, within its source offsets ``[start, end)``."""
-    for run in runs:
-        first, last = max(run.target_first, start), min(run.target_end, end)
-        if first < last:
-            yield MappedRange(first, run.source_first + first - run.target_first, last - first)
 
 
 def _within(ranges: Iterable[tuple[int, int]], start: int, end: int) -> int:

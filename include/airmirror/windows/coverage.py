@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from airmirror.errors import AirmirrorError
@@ -66,12 +66,7 @@ def still_held(
             begin = max(begin, min(run.source_end, run.source_first + target_first - run.target_first))
     if begin == record.source_start and end == record.source_end:
         return record
-    kept = []
-    for run in record.ranges:
-        first = max(run.source_first, begin)
-        count = min(run.source_end, end) - first
-        if count > 0:
-            kept.append(MappedRange(first, run.target_first + first - run.source_first, count))
+    kept = runs_within(record.ranges, begin, end)
     return replace(
         record,
         source_start=min(begin, end),
@@ -81,6 +76,16 @@ def still_held(
         copied=sum(run.count for run in kept),
         ranges=tuple(kept),
     )
+
+
+def runs_within(runs: Iterable[MappedRange], begin: int, end: int) -> list[MappedRange]:
+    """The parts of runs that lie within the source offsets ``[begin, end)``."""
+    found = []
+    for run in runs:
+        first, last = max(run.source_first, begin), min(run.source_end, end)
+        if first < last:
+            found.append(MappedRange(first, run.target_first + first - run.source_first, last - first))
+    return found
 
 
 def uncovered(mappings: Sequence[MappingRecord], begin: int, end: int) -> Iterator[tuple[int, int]]:

@@ -133,64 +133,54 @@ def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = Fals
     ``frozen_too``: of whoever writes nothing to remote topics, or unfreezes the flow. FlowFrozen is raised by what is known so
     far: whoever writes to remote topics fences, catches up, and asks the owners again.
     """
-    journal.target.refresh([journal.topics.mappings, journal.topics.progress])
-    with (
-        Appender(journal.flow.target, journal.topics.mappings) as appender,
-        _leased(journal, window, slots, appender, frozen_too=frozen_too) as granted,
-    ):
-        yield granted
-
-
-@contextmanager
-def _leased(
-    journal: Journal, window: str, slots: int, appender: Appender, *, frozen_too: bool
-) -> Iterator[GrantedLease]:
     target, mappings = journal.target, journal.topics.mappings
-    scanned, known = journal.seen(), journal.index.leases()  # in this order: others may read further meanwhile
-    most = max([slots, *(lease.slots for _, _, lease in known)])
-    lease = Lease(
-        window=window,
-        event=LeaseEvent.TAKEN,
-        owner=f"{socket.gethostname()}:{os.getpid()}",
-        time_ms=int(time.time() * 1000),
-        duration_ms=LEASE_MS,
-        slots=most,
-    )
+    target.refresh([mappings, journal.topics.progress])
+    with Appender(journal.flow.target, mappings) as appender:
+        scanned, known = journal.seen(), journal.index.leases()  # in this order: others may read further meanwhile
+        most = max([slots, *(lease.slots for _, _, lease in known)])
+        lease = Lease(
+            window=window,
+            event=LeaseEvent.TAKEN,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            time_ms=int(time.time() * 1000),
+            duration_ms=LEASE_MS,
+            slots=most,
+        )
 
-    def append(record: Lease) -> int:
-        return appender.append([(record.encode_key(), record.encode_value())])[0]
+        def append(record: Lease) -> int:
+            return appender.append([(record.encode_key(), record.encode_value())])[0]
 
-    offset = append(lease)
-    entries = read_leases(target, mappings, known, min(scanned, offset), offset + 1)
-    own = next((entry for entry in entries if entry.offset == offset), None)
-    if own is None:
-        reason = "an answer without the lease that was written there"
-        raise RecordsWithheld(target.alias, TopicPartition(mappings, 0), offset, offset + 1, reason)
-    before = [entry for entry in entries if entry.offset < offset and entry.lease.window != window]
-    held = holder(before, compacted=True)
-    if held and held.keeps_out(own.timestamp):
-        appender.append([(lease.encode_key(), None)])
-        raise FlowBusy(journal.flow.name, held.lease.window, held.lease.owner, max(0, own.timestamp - held.renewed))
-    # Renewed at once: so others know that it was granted, and, by the broker's clock, when.
-    lease = replace(lease, slots=most_slots(entries), event=LeaseEvent.RENEWED, time_ms=own.timestamp)
-    ended = sorted({entry.lease.encode_key() for entry in before})  # the topic keeps one lease only
-    appender.append([(lease.encode_key(), lease.encode_value()), *((key, None) for key in ended)])
-    renewal = Renewal(lease, append)
+        offset = append(lease)
+        entries = read_leases(target, mappings, known, min(scanned, offset), offset + 1)
+        own = next((entry for entry in entries if entry.offset == offset), None)
+        if own is None:
+            reason = "an answer without the lease that was written there"
+            raise RecordsWithheld(target.alias, TopicPartition(mappings, 0), offset, offset + 1, reason)
+        before = [entry for entry in entries if entry.offset < offset and entry.lease.window != window]
+        held = holder(before, compacted=True)
+        if held and held.keeps_out(own.timestamp):
+            appender.append([(lease.encode_key(), None)])
+            raise FlowBusy(journal.flow.name, held.lease.window, held.lease.owner, max(0, own.timestamp - held.renewed))
+        # Renewed at once: so others know that it was granted, and, by the broker's clock, when.
+        lease = replace(lease, slots=most_slots(entries), event=LeaseEvent.RENEWED, time_ms=own.timestamp)
+        ended = sorted({entry.lease.encode_key() for entry in before})  # the topic keeps one lease only
+        appender.append([(lease.encode_key(), lease.encode_value()), *((key, None) for key in ended)])
+        renewal = Renewal(lease, append)
 
-    def release() -> None:
-        append(replace(renewal.lease, event=LeaseEvent.RELEASED))
+        def release() -> None:
+            append(replace(renewal.lease, event=LeaseEvent.RELEASED))
 
-    try:
-        with renewal:
-            granted = GrantedLease(journal, appender, renewal, offset)
-            if not frozen_too:
-                granted.check_open()
-            yield granted
-    except BaseException:
-        with suppress(AirmirrorError):  # what went wrong before says more, and the lease runs out
-            release()
-        raise
-    release()
+        try:
+            with renewal:
+                granted = GrantedLease(journal, appender, renewal, offset)
+                if not frozen_too:
+                    granted.check_open()
+                yield granted
+        except BaseException:
+            with suppress(AirmirrorError):  # what went wrong before says more, and the lease runs out
+                release()
+            raise
+        release()
 
 
 def check_not_shut(flow: Flow, owners: Owners) -> None:

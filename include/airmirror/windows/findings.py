@@ -19,7 +19,7 @@ from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, is_on_target, look_at_logs
 from airmirror.windows.coverage import account_error
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.mappings import MappingRecord, Verified
+from airmirror.wire.mappings import MappingRecord
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ def examine(
         mappings = list(group)
         last = mappings[-1]
         passed = known.get(key)
-        start = passed.offset + 1 if passed and passed.source_topic_id == last.source_topic_id else None
+        passed = passed if passed and passed.source_topic_id == last.source_topic_id else None
+        start = passed.offset + 1 if passed else None
         allowed = compacted.get(key.topic, True)
         doubtful = [mapping for mapping in mappings if mapping.window not in trusted]
         missing, differences, error = _look_again(mirror, doubtful)
@@ -106,7 +107,7 @@ def examine(
                 source_start=mappings[0].source_start if start is None else start,
                 source_end=last.source_end,
                 target_start=copied[0].target_start if copied else last.target_start,
-                target_end=_target_end(copied, passed, last),
+                target_end=copied[-1].target_end if copied else (passed or last).target_end,
                 copied=total,
                 target_records=total - missing if is_measured else None,
                 control=sum(mapping.control for mapping in mappings),
@@ -150,12 +151,6 @@ def _look_again(mirror: Mirror, mappings: Sequence[MappingRecord]) -> tuple[int,
     return missing, differences, first
 
 
-def _target_end(copied: Sequence[MappingRecord], passed: Verified | None, last: MappingRecord) -> int:
-    if copied:
-        return copied[-1].target_end
-    return passed.target_end if passed and passed.source_topic_id == last.source_topic_id else last.target_end
-
-
 def _gaps(mappings: Sequence[MappingRecord], start: int | None) -> int:
     """Source offsets between ``start`` and the end that no mapping record covers, or that two cover."""
     ends = [mappings[0].source_start if start is None else start, *(mapping.source_end for mapping in mappings)]
@@ -164,9 +159,5 @@ def _gaps(mappings: Sequence[MappingRecord], start: int | None) -> int:
 
 def _order_violations(copied: Sequence[MappingRecord]) -> int:
     """Runs of records that lie on the target before the run that precedes them on the source."""
-    runs = [run for record in copied for run in record.ranges]
-    return sum(
-        1
-        for before, after in pairwise(runs)
-        if after.target_first < before.target_end or after.source_first < before.source_end
-    )
+    pairs = pairwise(run for record in copied for run in record.ranges)
+    return sum(one.target_end > other.target_first or one.source_end > other.source_first for one, other in pairs)

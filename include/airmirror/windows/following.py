@@ -200,14 +200,6 @@ class Latencies:
         return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
 
 
-def followed(records: Iterable[MappingRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
-    """The lateness of ``records``."""
-    late = Latencies(planned)
-    for _ in late.noting(records):
-        pass
-    return late.followed()
-
-
 def _quantile(found: Sequence[tuple[int, int]], records: float) -> float:
     """The seconds within which that number of ``records`` came; ``found``: milliseconds and records."""
     sums = accumulate(count for _, count in found)

@@ -15,7 +15,7 @@ import numpy as np
 
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_RANGES, NO_DIGEST
-from airmirror.windows.compare import Logs, check, look_at_logs, read_pairs
+from airmirror.windows.compare import Logs, compare, is_on_target, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
 from airmirror.windows.cursor import RecordPair
 from airmirror.windows.declared import compacted_topics
@@ -79,7 +79,7 @@ def without_losses(logs: Logs, record: MappingRecord, *, holes: bool) -> Mapping
     """
     accounted = record.copied + record.control + record.aborted + record.holes + record.lost
     whole = accounted == record.source_end - record.source_start and (holes or not record.holes)
-    if whole and check(logs, record).error is None:
+    if whole and (is_on_target(logs.target, record) or compare(logs, record).error is None):
         return record
     part = still_held(record, *logs.starts[record.key])
     may_lack = logs.compacted[record.topic]

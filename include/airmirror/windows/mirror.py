@@ -67,20 +67,23 @@ def _client(flow: Flow, purpose: str) -> str:
     return "|".join(["airmirror", flow.name, *filter(None, [purpose])])
 
 
-def check_ends(mirror: Mirror) -> None:
-    """Raises SameCluster, or EqualClusterIds where only the ids are equal. Both routes have been refreshed.
+@contextmanager
+def two_clusters(flow: Flow, index: FlowLedger, purpose: str = "") -> Iterator[Mirror]:
+    """A session at both clusters. Raises SameCluster, or EqualClusterIds where only the ids are equal; BrokerUnreachable.
 
     Equal ids with different brokers are one cluster behind two listeners, or two clusters formatted with one id, as
     copied quick starts do: only the user can tell.
     """
-    flow, source, target = mirror.flow, mirror.source, mirror.target
-    if source.cluster_id != target.cluster_id:
-        return
-    ends = (flow.name, source.cluster_id, source.alias, target.alias)
-    if common := source.endpoints & target.endpoints:
-        raise SameCluster(*ends, ", ".join(sorted(common)))
-    if not flow.settings.equal_cluster_ids_allowed:
-        raise EqualClusterIds(*ends, ", ".join(sorted(source.endpoints)), ", ".join(sorted(target.endpoints)))
+    with Mirror.open(flow, index, purpose) as mirror:
+        mirror.refresh()
+        source, target = mirror.source, mirror.target
+        if source.cluster_id == target.cluster_id:
+            ends = (flow.name, source.cluster_id, source.alias, target.alias)
+            if common := source.endpoints & target.endpoints:
+                raise SameCluster(*ends, ", ".join(sorted(common)))
+            if not flow.settings.equal_cluster_ids_allowed:
+                raise EqualClusterIds(*ends, ", ".join(sorted(source.endpoints)), ", ".join(sorted(target.endpoints)))
+        yield mirror
 
 
 def reverse_ledger(flow: Flow, ledger: FlowLedger) -> FlowLedger:

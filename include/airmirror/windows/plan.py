@@ -38,22 +38,18 @@ class Planned(CopyFacts):
     start: int
     end: int
     high_watermark: int
-    record_bytes: float
     error: AirmirrorError | None = None
     last: MappingRecord | None = None  # its newest mapping record
 
-    @property
-    def bytes(self) -> float:
-        """An estimate, from what the records copied last took."""
-        return (self.end - self.start) * self.record_bytes
-
     def bytes_wanted(self, follows: bool, now_ms: int) -> float:
-        """An estimate of the bytes that a window copies. One that ``follows`` copies what comes in some seconds too: as much a
-        second as since the oldest record of the last transaction."""
-        if not follows or self.last is None or self.last.min_timestamp < 0:
-            return self.bytes
-        since = max(1.0, (now_ms - self.last.min_timestamp) / 1000)
-        return self.bytes + (self.bytes + self.last.size) / since * FOLLOW_SECONDS
+        """An estimate of the bytes that a window copies, from what the records copied last took. One that ``follows`` copies
+        what comes in some seconds too: as much a second as since the oldest record of the last transaction."""
+        last = self.last
+        size = (self.end - self.start) * (last.size / last.copied if last and last.copied else BYTES_GUESSED)
+        if not follows or last is None or last.min_timestamp < 0:
+            return size
+        since = max(1.0, (now_ms - last.min_timestamp) / 1000)
+        return size + (size + last.size) / since * FOLLOW_SECONDS
 
     def waited_ms(self, now_ms: int) -> int:
         """The age of the newest record copied where others wait, which are hardly older; 0 where nothing tells."""
@@ -96,9 +92,8 @@ def plan(
             error = ProgressDiffers(source, *key, progress_topic, recorded, start)
         elif start > extent.high_watermark or (start < extent.earliest and key.topic not in purged):
             error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
-        size = last.size / last.copied if last and last.copied else BYTES_GUESSED
         end = max(start, extent.end)
-        planned.append(Planned(*key, remote_topics[key.topic], start, end, extent.high_watermark, size, error, last))
+        planned.append(Planned(*key, remote_topics[key.topic], start, end, extent.high_watermark, error, last))
     return planned
 
 
@@ -110,7 +105,7 @@ def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
 def left_out(key: TopicPartition, remote_topic: str, state: State, error: AirmirrorError) -> Planned:
     """A partition of which nothing can be known now: it is left out of this window, alone."""
     position = state.positions.get(key, 0)
-    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error, state.mappings.get(key))
+    return Planned(*key, remote_topic, position, position, position, error, state.mappings.get(key))
 
 
 def pack(

@@ -20,6 +20,7 @@ from airmirror.clusters.protocol.epochs import epoch_before
 from airmirror.errors import AirmirrorError, named
 from airmirror.partitions import CopyFacts
 from airmirror.slot.account import Account
+from airmirror.windows.coverage import runs_within
 from airmirror.windows.diverged import Epochs
 from airmirror.windows.takeover import TakenOver
 from airmirror.wire.mappings import MappedRange, MappingRecord, Verified
@@ -98,9 +99,6 @@ class Facts(CopyFacts):
     @property
     def problem(self) -> str:
         """Return why the partition can't continue by itself; empty: it can."""
-        return "; ".join(self._problems())
-
-    def _problems(self) -> list[str]:
         found = []
         if self.source_recreated:
             found.append(SOURCE_RECREATED)
@@ -121,7 +119,7 @@ class Facts(CopyFacts):
                 f"MirrorMaker 2's progress continues at {self.recorded}, the newest mapping record ends at {self.position}"
             )
         found += [f"no mapping record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
-        return found
+        return "; ".join(found)
 
     @property
     def of_topic(self) -> list[MappingRecord]:
@@ -282,9 +280,7 @@ def _first_missing(facts: Facts) -> int | None:
 
 def shorten(record: MappingRecord, end: int) -> MappingRecord:
     """A mapping record up to source offset ``end``, whose last batches are of unknown leader epochs then."""
-    kept = [
-        replace(run, count=min(run.count, end - run.source_first)) for run in record.ranges if run.source_first < end
-    ]
+    kept = runs_within(record.ranges, record.source_start, end)
     target_end = kept[-1].target_end if kept else record.target_start
     return replace(keeping(record, kept, end), target_end=target_end, leader_epoch=-1, target_epoch=-1)
 

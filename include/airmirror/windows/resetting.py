@@ -19,7 +19,7 @@ from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import diverged_at, kept_on_target, look_at_epochs
 from airmirror.windows.fence import GrantedLease
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, mapping_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
 from airmirror.wire.mappings import ResetRecord
@@ -97,9 +97,7 @@ def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     compacted = compacted_topics(mirror, [facts.topic])[facts.topic]
     found: TakenOver | AirmirrorError | None = None
     for start in sorted({max(facts.earliest, facts.position), max(facts.earliest, facts.recorded)}):
-        item = Planned(
-            *facts.key, facts.remote_topic, start, max(start, end[facts.key]), facts.high_watermark, BYTES_GUESSED
-        )
+        item = Planned(*facts.key, facts.remote_topic, start, max(start, end[facts.key]), facts.high_watermark)
         found = take_over(mirror, item, compacted=compacted)
         if isinstance(found, TakenOver) and found.end >= facts.recorded:
             return found

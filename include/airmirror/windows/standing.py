@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import FlowLedger
 from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
-from airmirror.slot.errors import PartitionUnavailable
 from airmirror.windows.plan import Planned
 
 log = logging.getLogger(__name__)
@@ -90,30 +88,11 @@ def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> li
 
 def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned], ends: Ends) -> Seen:
     """Return where all partitions stand by ``positions``, which were read after the ends."""
-    standings = (
+    standings = [
         Standing(*item.key, item.remote_topic, positions.get(item.key, item.start), ends.watermarks.get(item.key, -1))
         for item in planned
-    )
-    return Seen((*standings, *_others(positions, ends.others)), ends.seen_ms)
-
-
-def standings_of(
-    index: FlowLedger,
-    planned: Sequence[Planned],
-    ends: Mapping[TopicPartition, int],
-    others: Sequence[UnfollowedPartition] = (),
-) -> Iterator[Standing]:
-    """Yield the position of every partition of the plan now, and of ``others``; ``ends``: the high watermarks after the copy."""
-    positions = index.state().positions
-    for item in planned:
-        position = positions.get(item.key, item.start)
-        unknown = isinstance(item.error, PartitionUnavailable)
-        end = -1 if unknown else ends.get(item.key, item.high_watermark)
-        yield Standing(*item.key, item.remote_topic, position, end)
-    yield from _others(positions, others)
-
-
-def _others(positions: Mapping[tuple[str, int], int], others: Sequence[UnfollowedPartition]) -> Iterator[Standing]:
-    for each in others:
+    ]
+    for each in ends.others:
         position = positions.get(each.key, each.start)
-        yield Standing(*each.key, each.remote_topic, position, each.high_watermark, each.oldest_ms)
+        standings.append(Standing(*each.key, each.remote_topic, position, each.high_watermark, each.oldest_ms))
+    return Seen(tuple(standings), ends.seen_ms)

@@ -1,8 +1,6 @@
 """The beginning of partitions that Airmirror has not copied before: committed at once, before anything is copied.
 
-At the latest offsets, where ``auto.offset.reset=latest`` and it is the flow's first window; after what MirrorMaker 2 has
-left on the target, where its progress is there and mappings are not. And MirrorMaker 2's progress, where it was lost while
-mappings say how far this flow has come.
+Committed with it is MirrorMaker 2's progress, where it was lost while mappings say how far this flow has come.
 """
 
 from __future__ import annotations

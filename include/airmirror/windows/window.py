@@ -17,14 +17,14 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.errors import SlotFenced
+from airmirror.slot.errors import PartitionUnavailable, SlotFenced
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.demand import Demand
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, GrantedLease, fence_around, leased
 from airmirror.windows.following import Follow, FollowLoop, Latencies
 from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, watermarks
-from airmirror.windows.mirror import Mirror, check_ends
+from airmirror.windows.mirror import Mirror, two_clusters
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import (
@@ -38,7 +38,7 @@ from airmirror.windows.planning import (
 )
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, committed, window_rows
-from airmirror.windows.standing import standings_of, unfollowed
+from airmirror.windows.standing import Ends, seen_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.wire.mappings import GATE
 
@@ -89,18 +89,6 @@ class WindowOrder:
         return min(flow.window.follow_ms, MOST_FOLLOW_MS) if self.following and self.until is None else 0
 
 
-@dataclass(frozen=True)
-class Copied:
-    """The work of a window that has released its lease: all that its result is made of."""
-
-    planned: Sequence[Planned]
-    results: Sequence[SlotResult]
-    verdicts: Sequence[Verdict]
-    begun: float
-    phases: Phases
-    seen_ms: int
-
-
 def run_window(
     flow: Flow, index: FlowLedger, remote_topics: Mapping[str, str], execute: Execute, order: WindowOrder
 ) -> WindowResult:
@@ -109,17 +97,41 @@ def run_window(
     Raises FlowBusy, FlowFrozen, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
     partitions is in the rows.
     """
+    following = order.following if order.follow_ms(flow) else None
     with two_clusters(flow, index) as mirror:
-        return _result_of(mirror, order, _copied(mirror, remote_topics, execute, order))
+        begun, phases, seen_ms = time.monotonic(), Phases(order.tell), int(time.time() * 1000)
+        planned, results, verdicts = _copied(mirror, remote_topics, execute, order, phases)
+        seen_ms = int(time.time() * 1000) if results else seen_ms
+        ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
+        others = []
+        if results and following:
+            mirror.source.refresh(None)
+            others = unfollowed(mirror.source, planned, following.select)
+        late = Latencies({item.key: item.end for item in planned})
+        done = committed(late.noting(index.of_window(order.window)))
+        rows = tuple(window_rows(flow, done, index, planned, results=results, verdicts=verdicts, ends=ends))
+        name_writers(mirror.target, flow, [row.error for row in rows])
+        there = (item for item in planned if not isinstance(item.error, PartitionUnavailable))
+        known = {item.key: ends.get(item.key, item.high_watermark) for item in there}
+        seen = seen_of(index.state().positions, planned, Ends(known, seen_ms, others))
+        return WindowResult(
+            flow=flow.name, window=order.window, rows=rows, partitions=len(planned),
+            seconds=time.monotonic() - begun,
+            phases=phases.seconds, is_cut=any(result.outcome is Outcome.CUT for result in results),
+            standings=seen.standings, seen_ms=seen.seen_ms,
+            followed=late.followed() if following else None,
+            limited=max((result.limited for result in results), default=0.0),
+            throttled=max((result.throttled for result in results), default=0.0),
+        )  # fmt: skip
 
 
-def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, order: WindowOrder) -> Copied:
-    """``run_window`` without its result."""
-    flow, begun, phases = mirror.flow, time.monotonic(), Phases(order.tell)
-    results: list[SlotResult] = []
+def _copied(
+    mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, order: WindowOrder, phases: Phases
+) -> tuple[list[Planned], list[SlotResult], Sequence[Verdict]]:
+    """The plan, what its slots have answered, and its verdicts, when the lease is released again."""
+    flow, results = mirror.flow, list[SlotResult]()
     verdicts: Sequence[Verdict] = ()
     follow_ms, following = order.follow_ms(flow), order.following
-    seen_ms = int(time.time() * 1000)
     with phases("offsets and progress"):
         planned, demand = _look(mirror, remote_topics, order)
     if demand is not None:
@@ -155,12 +167,16 @@ def _copied(mirror: Mirror, remote_topics: Mapping[str, str], execute: Execute, 
                 if order.advance:
                     with suppress(SlotFenced):  # who has the lease by now judges what is left
                         verdicts = judge_unverified(mirror, granted, None, trusted={order.window}).verdicts
-    return Copied(planned, results, verdicts, begun=begun, phases=phases, seen_ms=seen_ms)
+    return planned, results, verdicts
 
 
 def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) -> tuple[list[Planned], Demand | None]:
     """The plan before the lease is taken, and what there is to copy; None: nothing needs the lease."""
-    state, stuck = _state_before(mirror)
+    stuck = False
+    try:
+        state = mirror.catch_up(PRECHECK_SECONDS)
+    except LastStableOffsetStuck:
+        state, stuck = mirror.index.state(), True  # a dead window left a transaction open: the fence ends it
     state = with_connect_offsets(mirror, state, remote_topics)
     planned = make_plan(mirror, state, remote_topics)
     follows, parts = order.follow_ms(mirror.flow) > 0, chosen(planned, order.only, order.until)
@@ -169,40 +185,6 @@ def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) 
     left = order.advance and bool(mirror.index.unverified())
     is_needed = stuck or wanted or doubtful or left or need_starts(mirror.flow, state, planned)
     return planned, demand_of(wanted, follows) if is_needed else None
-
-
-def _result_of(mirror: Mirror, order: WindowOrder, copied: Copied) -> WindowResult:
-    """The result of a window, from what its slots have said and what they have committed."""
-    flow, index, planned, results = mirror.flow, mirror.index, copied.planned, copied.results
-    seen_ms = int(time.time() * 1000) if results else copied.seen_ms
-    following = order.following if order.follow_ms(flow) else None
-    ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
-    others = []
-    if results and following:
-        mirror.source.refresh(None)
-        others = unfollowed(mirror.source, planned, following.select)
-    late = Latencies({item.key: item.end for item in planned})
-    done = committed(late.noting(index.of_window(order.window)))
-    rows = tuple(window_rows(flow, done, index, planned, results=results, verdicts=copied.verdicts, ends=ends))
-    name_writers(mirror.target, flow, [row.error for row in rows])
-    is_cut = any(result.outcome is Outcome.CUT for result in results)
-    return WindowResult(
-        flow=flow.name, window=order.window, rows=rows, partitions=len(planned),
-        seconds=time.monotonic() - copied.begun,
-        phases=copied.phases.seconds, is_cut=is_cut,
-        standings=tuple(standings_of(index, planned, ends, others)), seen_ms=seen_ms,
-        followed=late.followed() if following else None,
-        limited=max((result.limited for result in results), default=0.0),
-        throttled=max((result.throttled for result in results), default=0.0),
-    )  # fmt: skip
-
-
-def _state_before(mirror: Mirror) -> tuple[State, bool]:
-    """The flow's state before the lease is taken, and whether an open transaction hides some of it."""
-    try:
-        return mirror.catch_up(PRECHECK_SECONDS), False
-    except LastStableOffsetStuck:
-        return mirror.index.state(), True  # a dead window left a transaction open: the fence ends it
 
 
 def _plan_with_starts(
@@ -244,12 +226,3 @@ def judge_window(
             tell("reading what is to be judged")
             mirror.catch_up()
             return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)
-
-
-@contextmanager
-def two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
-    """A session at both clusters of a flow, which are what they are said to be. Raises SameCluster, EqualClusterIds."""
-    with Mirror.open(flow, index) as mirror:
-        mirror.refresh()
-        check_ends(mirror)
-        yield mirror

@@ -19,7 +19,7 @@ from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.local import LOCAL
-from airmirror.windows.following import Followed, followed
+from airmirror.windows.following import Followed, Latencies
 from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
 from airmirror_local.demo.frame import steps
@@ -159,7 +159,10 @@ def _lateness(opened: Opened) -> Followed | None:
     """How late windows were with what was produced after their first commits."""
     windows = opened.ledger.windows(limit=1000)
     every = ((window, each) for window in windows for each in opened.ledger.of_window(window.window))
-    return followed((each for window, each in every if each.min_timestamp >= window.first_ms), {})
+    late = Latencies({})
+    for _ in late.noting(each for window, each in every if each.min_timestamp >= window.first_ms):
+        pass
+    return late.followed()
 
 
 def _together(results: Sequence[WindowResult]) -> WindowResult:
