@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import skip
 from airmirror.on_airflow.retries import BY_ERROR
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 WHAT = "what"  # the field of a form
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param
+from airflow.sdk import BaseOperator, Context, Param
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator, Context
 
 OF_AIRFLOW = ("openlineage",)  # what a task that triggers a run adds to its configuration
 

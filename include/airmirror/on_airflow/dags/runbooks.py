@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param, TriggerRule
+from airflow.sdk import Context, Param, TriggerRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.common import Reports
 from airmirror.on_airflow.dags.operators import skip, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.question import Question
 from airmirror.runbooks.runbook import Order, OrderOption, Runbook, Verb
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
-    from airmirror.on_airflow.question import Question
 
 AnyRunbook = Runbook[Any, Any]
 PLAN, UNDO, LEAVE = "plan", "undo", "Leave it"
