@@ -12,8 +12,6 @@ from airflow.sdk import DAG, BaseOperator, BaseOperatorLink, conf
 from airmirror.config import Flow
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-OWNER = "airmirror"
-RETRIES = 3
 # Template fields of what triggers a DAG; the standard provider of Airflow 3.2 serializes an unset date with its address, which
 # would make a new version of the DAG of each parse.
 TRIGGERING = ("trigger_dag_id",)
@@ -31,7 +29,7 @@ def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any
         catchup=False,
         max_active_runs=max_active_runs,
         is_paused_upon_creation=False if schedule is None else None,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args={"owner": "airmirror", "retries": 3, "retry_delay": RETRY_DELAY},
         **more,
     )
 
