@@ -59,7 +59,7 @@ class ReplicateRange(ReplicateWindow):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.submit import SubmissionBounds
 
-        only_up_to = SubmissionBounds(ranges_in(places(self.flow, context), selection), _is_strict(context))
+        only_up_to = SubmissionBounds(partial(ranges_in, places(self.flow, context), selection), _is_strict(context))
         return windows_of(
             conn_id=self.spark_conn_id,
             deployment=deployment(),
