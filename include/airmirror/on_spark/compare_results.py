@@ -20,7 +20,6 @@ RANGE_COLUMNS = ("source", "target", "counts")
 
 
 def encode(answer: Findings) -> bytes:
-    """The findings of a part."""
     found = {
         "counts": {str(kind): count for kind, count in answer.counts.items()},
         "differences": [

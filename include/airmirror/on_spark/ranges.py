@@ -79,7 +79,6 @@ def as_text(ranges: Sequence[Range]) -> str:
 
 
 def read_ranges(path: Path) -> list[Range]:
-    """Read the ranges from a file of ``as_text``."""
     return [
         Range(str(topic), int(number), int(start), int(end))
         for topic, number, start, end in json.loads(path.read_text())

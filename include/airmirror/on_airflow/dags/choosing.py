@@ -24,11 +24,9 @@ class Choose(BaseOperator):
         self.choices = choices
 
     def chosen(self, context: Context) -> Collection[str]:
-        """Return what the run is for."""
         return (context["params"][WHAT],)
 
     def wanted(self, context: Context) -> set[str]:
-        """Return the tasks that are to run."""
         chosen = self.chosen(context)
         self.log.info("The run is for: %s.", ", ".join(chosen) or "nothing")
         return {task for each in chosen for task in self.choices[each]}

@@ -35,12 +35,10 @@ def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any
 
 
 def id_of(kind: str, flow: Flow) -> str:
-    """Return the id of a flow's DAG of this kind."""
     return f"{kind}.{flow.source.alias}.{flow.target.alias}"
 
 
 def tags(flow: Flow) -> list[str]:
-    """Return the tags by which people find a flow's DAGs."""
     return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
@@ -75,7 +73,6 @@ class Reports:
     page = ""
 
     def show(self, page: str) -> None:
-        """Let the button lead to this page."""
         self.page = page
 
 

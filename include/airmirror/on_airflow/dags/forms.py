@@ -70,17 +70,14 @@ def is_partial(given: Mapping[str, Any]) -> bool:
 
 
 def texts_field(title: str, description: str) -> Param:
-    """A field for several texts, or nothing."""
     return Param(None, type=["null", "array"], items={"type": "string"}, title=title, description_md=description)
 
 
 def choice_field(default: str, choices: Iterable[str], title: str, description: str) -> Param:
-    """A field for one of the choices."""
     return Param(default, type="string", enum=[*choices], title=title, description_md=description)
 
 
 def dry_run_field(description: str) -> Param:
-    """A field for a run that writes nothing."""
     return Param(False, type="boolean", title="Dry run", description_md=description)
 
 

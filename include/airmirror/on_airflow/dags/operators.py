@@ -243,7 +243,6 @@ def window_id(context: Context, purpose: str = "") -> str:
 
 
 def selection(context: Context) -> Selection:
-    """Return the selection of the trigger form."""
     given = context["params"]
     return Selection(
         topics=tuple(given.get("topics") or ()),

@@ -118,7 +118,6 @@ def asking(step: str) -> str:
 
 
 def order_of(runbook: AnyRunbook, context: Context, by: str = "") -> Order:
-    """The order of the trigger form."""
     given = context["params"]
     options = {each.name: each for verb in VERBS for each in runbook.options(verb) if each.is_asked}
     values: dict[str, Any] = {}
@@ -172,7 +171,6 @@ def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str
 
 
 def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
-    """The fields of the form."""
     verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
     return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
 
