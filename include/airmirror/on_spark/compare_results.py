@@ -38,7 +38,7 @@ def encode(answer: Findings) -> bytes:
 
 
 def decode(data: bytes) -> Findings:
-    """What was found. Raises the answer's error, BadAnswer."""
+    """The findings. Raises the answer's error, BadAnswer."""
     return answer_of(data, LARGEST, lambda answer: _findings(answer["found"]))
 
 

@@ -74,7 +74,7 @@ def _before(
 
 
 def as_text(ranges: Sequence[Range]) -> str:
-    """What a file for ``read_ranges`` holds."""
+    """The text of a file for ``read_ranges``."""
     return json.dumps([[item.topic, item.partition, item.start, item.end] for item in ranges])
 
 

@@ -27,7 +27,7 @@ VERBS: tuple[Verb, ...] = ("plan", "run", "undo")
 
 
 class ShowPlan(Reports, RunbookOperator):
-    """What the runbook would do, as a page: of a run for its plan, or of a dry run."""
+    """Shows what the runbook would do, as a page: of a run for its plan, or of a dry run."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -98,7 +98,7 @@ class TakeStep(Reports, ApprovedStep):
 
 
 class UndoRunbook(ApprovedStep):
-    """What was done is undone, when a person has approved."""
+    """Undoes what was done, when a person has approved."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
