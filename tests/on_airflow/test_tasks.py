@@ -10,6 +10,7 @@ from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -425,7 +426,8 @@ def test_an_audit_replicates_its_range_and_no_more(
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
-    only = SubmissionBounds(audit_work.ranges_in(OffsetRange(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
+    asked = OffsetRange(Range(flow.topic, 0, 5, 12))
+    only = SubmissionBounds(partial(audit_work.ranges_in, asked, Selection()), before=True)
     result = audit_work.replicate_ranges(
         deployment=deployment(),
         name=flow.flow.name,

@@ -16,7 +16,6 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.pages import PagePlace, keep_document, keep_page
 from airmirror.report.document import Document
 from airmirror.web import alerts, app, tokens
-from airmirror.web.alerts import StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
 from support import ROOT
 from support.webhooks import ALERTMANAGER, GRAFANA, changed
@@ -148,9 +147,9 @@ def test_what_alertmanager_and_grafana_send_starts_a_run(
 ) -> None:
     started: list[tuple[str, object]] = []
 
-    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> StartedRun:
+    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> tuple[str, str]:
         started.append((dag_id, conf))
-        return StartedRun(is_new=True, is_paused=False)
+        return run_id, "started"
 
     monkeypatch.setattr(alerts, "start_run", start_run)
     (told,) = client.post("/alerts", json=changed(body, labels), headers=TOKEN).json()["alerts"]
@@ -160,9 +159,9 @@ def test_what_alertmanager_and_grafana_send_starts_a_run(
 def test_one_bad_alert_stops_no_other(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
-    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> StartedRun:
+    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> tuple[str, str]:
         started.append(run_id)
-        return StartedRun(is_new=True, is_paused=False)
+        return run_id, "started"
 
     monkeypatch.setattr(alerts, "start_run", start_run)
     group = [alert(startsAt="0001-01-01T00:00:00+14:00"), alert()]
@@ -180,7 +179,7 @@ def test_the_alerts_of_a_flow_in_one_call_start_one_run_of_the_whole_flow(
     """One a partition would be a queue, behind which scheduled windows wait."""
     there: dict[str, Any] = {}
     monkeypatch.setattr(alerts, "DagRun", SimpleNamespace(find=lambda dag_id, state: [*there.values()]))
-    monkeypatch.setattr(alerts, "_is_paused", lambda _: False)
+    monkeypatch.setattr(alerts, "DagModel", SimpleNamespace(get_current=lambda _: None))
 
     def trigger_dag(_: str, *, run_id: str, conf: dict[str, Any], note: str, **__: Any) -> None:
         if run_id in there:

@@ -105,7 +105,7 @@ def from_connection(cluster: Cluster, conn_id: str) -> Cluster:
 
 
 def _form(connection: Connection) -> dict[str, str]:
-    """What the form's own fields say, in librdkafka's names."""
+    """The form's own fields, in librdkafka's names."""
     host = f"{connection.host}:{connection.port}" if connection.host and connection.port else connection.host
     fields = {"bootstrap.servers": host, "sasl.username": connection.login, "sasl.password": connection.password}
     return {name: value for name, value in fields.items() if value}

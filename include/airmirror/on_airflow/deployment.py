@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,15 +51,15 @@ class Deployment:
 
 def deployment() -> Deployment:
     """Read the deployment from the environment variables ``AIRMIRROR_…`` (docs/airflow.md lists them)."""
-
     dags = Path(conf.get("core", "dags_folder")).absolute()
     homes = (dags.parent, dags)
+    configs = [home / "include" / "mirror.properties" for home in homes]
 
     def path(name: str, default: Path) -> Path:
         return Path(os.environ.get(name) or default).absolute()
 
     return Deployment(
-        config=path("AIRMIRROR_CONFIG", _first([home / "include" / "mirror.properties" for home in homes])),
+        config=path("AIRMIRROR_CONFIG", next(filter(Path.is_file, configs), configs[0])),
         ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{dags.parent / '.local' / 'ledger.db'}",
         expectations=path("AIRMIRROR_EXPECTATIONS", default_directory(*homes)),
         alert_receivers=as_list(os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts"),
@@ -75,8 +74,3 @@ def check_ledger(place: Deployment) -> None:
     elsewhere = [each for each in executors if each and not each.endswith("LocalExecutor")]
     if elsewhere and place.ledger.startswith("sqlite"):
         raise LedgerNotShared(place.ledger.partition("///")[2], elsewhere[0])
-
-
-def _first(places: Sequence[Path]) -> Path:
-    """The first file that is there; none: the first."""
-    return next((place for place in places if place.is_file()), places[0])

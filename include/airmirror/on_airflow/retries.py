@@ -5,17 +5,14 @@ Airflow has them from 3.3 on. On 3.2 every error is tried again as often as the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 try:
-    from airflow.sdk import RetryDecision, RetryPolicy
+    from airflow.sdk import Context, RetryDecision, RetryPolicy
 except ImportError:
     BY_ERROR: dict[str, Any] = {}
 else:
     from airmirror.errors import AirmirrorError
-
-    if TYPE_CHECKING:
-        from airflow.sdk import Context
 
     class ByError(RetryPolicy):
         """Asks the error itself. What Airmirror did not raise on purpose is left to the task's ``retries``."""

@@ -20,7 +20,6 @@ RANGE_COLUMNS = ("source", "target", "counts")
 
 
 def encode(answer: Findings) -> bytes:
-    """The findings of a part."""
     found = {
         "counts": {str(kind): count for kind, count in answer.counts.items()},
         "differences": [
@@ -39,32 +38,22 @@ def encode(answer: Findings) -> bytes:
 
 
 def decode(data: bytes) -> Findings:
-    """What was found. Raises the answer's error, BadAnswer."""
-    return answer_of(data, LARGEST, lambda answer: _findings(**answer["found"]))
+    """The findings. Raises the answer's error, BadAnswer."""
+    return answer_of(data, LARGEST, lambda answer: _findings(answer["found"]))
 
 
-def _findings(
-    *,
-    counts: Any,
-    differences: Any,
-    ranges: Any,
-    ranges_are_cut: Any,
-    keeps_offsets: Any,
-    missing: Any,
-    extra: Any,
-    first_pair: Any,
-    last_pair: Any,
-) -> Findings:
+def _findings(plain: Any) -> Findings:
+    first_pair = plain["first_pair"]
     found = Findings(
-        differences=[_difference(*each) for each in differences[:MOST_NAMED]],
-        ranges=_mapped(ranges, ranges_are_cut),
-        keeps_offsets=fit(keeps_offsets, bool),
-        missing=_open(missing),
-        extra=_open(extra),
+        differences=[_difference(*each) for each in plain["differences"][:MOST_NAMED]],
+        ranges=_mapped(plain["ranges"], plain["ranges_are_cut"]),
+        keeps_offsets=fit(plain["keeps_offsets"], bool),
+        missing=_open(plain["missing"]),
+        extra=_open(plain["extra"]),
         first_pair=None if first_pair is None else _numbers(first_pair, 2),
-        last_pair=_numbers(last_pair, 2),
+        last_pair=_numbers(plain["last_pair"], 2),
     )
-    found.counts.update({Kind(kind): fit(count, int) for kind, count in counts.items()})
+    found.counts.update({Kind(kind): fit(count, int) for kind, count in plain["counts"].items()})
     return found
 
 

@@ -6,7 +6,6 @@ import pickle
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -20,6 +19,7 @@ from airmirror.on_spark import sessions
 from airmirror.on_spark.compare_results import decode
 from airmirror.on_spark.execute import in_tasks, not_begun, reason, run_tasks
 from airmirror.on_spark.results import BadAnswer
+from airmirror.on_spark.sessions import ComparedClusters
 
 
 class CompareJobFailed(AirmirrorError, transient=True):
@@ -29,15 +29,6 @@ class CompareJobFailed(AirmirrorError, transient=True):
 
     def __str__(self) -> str:
         return f"the Spark job of the comparison failed: {self.reason}"
-
-
-@dataclass(frozen=True)
-class ComparedClusters:
-    """The clusters that a session compares."""
-
-    source: Cluster
-    target: Cluster
-    name: str = "compare"
 
 
 @contextmanager

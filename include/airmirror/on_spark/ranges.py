@@ -74,12 +74,11 @@ def _before(
 
 
 def as_text(ranges: Sequence[Range]) -> str:
-    """What a file for ``read_ranges`` holds."""
+    """The text of a file for ``read_ranges``."""
     return json.dumps([[item.topic, item.partition, item.start, item.end] for item in ranges])
 
 
 def read_ranges(path: Path) -> list[Range]:
-    """Read the ranges from a file of ``as_text``."""
     return [
         Range(str(topic), int(number), int(start), int(end))
         for topic, number, start, end in json.loads(path.read_text())

@@ -35,7 +35,6 @@ class SlotError(AirmirrorError):
 
 
 def encode(answer: Sequence[SlotResult]) -> bytes:
-    """A slot's results."""
     rows = [
         [
             each.topic,

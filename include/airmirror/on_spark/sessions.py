@@ -17,15 +17,16 @@ import secrets
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import UUID
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airmirror.config import Cluster
+from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import build, digest
 from airmirror.private import private_directory
@@ -84,7 +85,7 @@ class SpeculationRefused(AirmirrorError):
         )
 
 
-def connect(url: str, flow: ClusterPair) -> SparkSession:
+def connect(url: str, flow: Flow | ComparedClusters) -> SparkSession:
     """The flow's session on a Spark Connect server (``sc://host:port``, or with parameters), with the library in it.
 
     Raises SparkUnavailable, SparkRefused.
@@ -233,18 +234,16 @@ SECRET_VARIABLE = "AIRMIRROR_SPARK_SECRET"
 SECRET_FILE = "spark.secret"
 
 
-class ClusterPair(Protocol):
-    """Two clusters that a session is about, by a name: a flow, or a comparison."""
+@dataclass(frozen=True)
+class ComparedClusters:
+    """The clusters that a session compares; it has a name, as a flow's."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def source(self) -> Cluster: ...
-    @property
-    def target(self) -> Cluster: ...
+    source: Cluster
+    target: Cluster
+    name: str = "compare"
 
 
-def session_id(flow: ClusterPair, library: str, generation: int) -> UUID:
+def session_id(flow: Flow | ComparedClusters, library: str, generation: int) -> UUID:
     """The id of the flow's session: another flow, deployment, cluster, library or generation has another one."""
     parts = (flow.name, *flow.source.bootstrap_servers, "", *flow.target.bootstrap_servers, library, str(generation))
     digest = hmac.digest(_secret(os.environ.get(SECRET_VARIABLE, "")), "\0".join(parts).encode(), "sha256")

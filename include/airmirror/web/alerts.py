@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -55,7 +54,8 @@ class Alert(BaseModel):
     @property
     def run_id(self) -> str:
         """The same for every time that the alert is sent, and another one when it fires again. Raises ValueError."""
-        name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
+        labels = json.dumps(self.labels, sort_keys=True).encode()
+        name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else hashlib.sha256(labels).hexdigest()[:16]
         return f"alert__{name}__{self.began.isoformat()}"
 
     @property
@@ -95,10 +95,6 @@ class Webhook(BaseModel):
     """The needed part of a webhook's body; whatever else it has is left alone."""
 
     alerts: list[Alert]
-
-
-def _digest(labels: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()[:16]
 
 
 MOST_BYTES = 1_000_000
@@ -164,12 +160,9 @@ def _start(alerts: Sequence[Alert], receiver: str, dags: Mapping[str, str]) -> A
     if len(alerts) > 1:
         run_id, conf = run_id.replace("alert__", "alerts__", 1), {}
     try:
-        run = start_run(dag_id, run_id, conf, note=newest.note(receiver, len(alerts)), user=receiver)
+        run_id, outcome = start_run(dag_id, run_id, conf, note=newest.note(receiver, len(alerts)), user=receiver)
     except NoSuchDag as error:
         return 404, {"outcome": str(error), "known": sorted(dags)}
-    if run.waits:
-        return 200, {"dag_id": dag_id, "run_id": run.waits, "outcome": "a run waits already"}
-    outcome = "started before" if not run.is_new else "queued: the DAG is paused" if run.is_paused else "started"
     return 200, {"dag_id": dag_id, "run_id": run_id, "outcome": outcome}
 
 
@@ -195,20 +188,12 @@ class NoSuchDag(AirmirrorError):
         return f"Airflow has no DAG {self.dag_id!r} (yet): see its import errors, and AIRMIRROR_CONFIG of its DAG processor"
 
 
-@dataclass(frozen=True)
-class StartedRun:
-    """A run that is there now. ``is_new``: this call has made it; ``waits``: the run that does so in its place."""
-
-    is_new: bool
-    is_paused: bool
-    waits: str = ""
-
-
-def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> StartedRun:
-    """Queue a run; where one of that id is there already, or one of the whole flow waits, nothing is done. Raises NoSuchDag."""
+def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> tuple[str, str]:
+    """Queue a run; the run that is there now, and the outcome. Where one of that id is there already, or one of the whole flow
+    waits, nothing is done. Raises NoSuchDag."""
     queued = DagRun.find(dag_id=dag_id, state=DagRunState.QUEUED)
     if waits := [run.run_id for run in queued if run.run_id != run_id and not is_partial(run.conf or {})]:
-        return StartedRun(is_new=False, is_paused=_is_paused(dag_id), waits=waits[0])
+        return waits[0], "a run waits already"
     try:
         trigger_dag(
             dag_id,
@@ -221,14 +206,10 @@ def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, u
     except DagNotFound as error:
         raise NoSuchDag(dag_id) from error
     except DagRunAlreadyExists:
-        return StartedRun(is_new=False, is_paused=_is_paused(dag_id))
+        return run_id, "started before"
     except IntegrityError:  # another worker of the API server was asked at the same moment
         if not DagRun.find(dag_id=dag_id, run_id=run_id):
             raise
-        return StartedRun(is_new=False, is_paused=_is_paused(dag_id))
-    return StartedRun(is_new=True, is_paused=_is_paused(dag_id))
-
-
-def _is_paused(dag_id: str) -> bool:
+        return run_id, "started before"
     found = DagModel.get_current(dag_id)
-    return bool(found is not None and found.is_paused)
+    return run_id, "queued: the DAG is paused" if found is not None and found.is_paused else "started"

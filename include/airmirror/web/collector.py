@@ -48,8 +48,7 @@ class LedgerCollector(Collector):
         partitions = [row for row in partitions if is_open(row.flow, row.topic)]
         rows = [row for row in rows if row.flow in owners]
         gauges = [row for row in rows if not owners[row.flow].shut]
-        yield from _of_partitions(partitions, now)
-        yield _of_recovery(partitions, seen_by_flow(rows), now)
+        yield from _of_partitions(partitions, seen_by_flow(rows), now)
         yield from _of_groups([*map(partial(_as_group, now), partitions), *self.ledger.group_lags()])
         yield from _of_read_again(self.ledger.read_again())
         yield from _of_flows(rows, gauges)
@@ -106,7 +105,7 @@ def _of_flow(flow: str, *more: object) -> tuple[str, ...]:
     return (flow, *flow.split("->"), *map(str, more))
 
 
-def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Metric]:
+def _of_partitions(rows: Sequence[PartitionMetrics], seen: Mapping[str, int], now: float) -> Iterator[Metric]:
     places = [_of_flow(row.flow, row.topic, row.partition) for row in rows]
 
     def gauge(name: str, text: str, values: Iterable[float | None]) -> Metric:
@@ -155,18 +154,11 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
         "When a gate last let something of the partition pass.",
         (row.verified_ms if row.verified_ms >= 0 else None for row in rows),
     )
-
-
-def _of_recovery(rows: Sequence[PartitionMetrics], seen: Mapping[str, int], now: float) -> Metric:
-    complete = [(row, complete_ms(row, seen.get(row.flow))) for row in rows]
-    return filled_gauge(
-        "airmirror_recovery_point_seconds",
+    complete = (complete_ms(row, seen.get(row.flow)) for row in rows)
+    yield gauge(
+        "recovery_point_seconds",
         "Records of the source that are younger than this may be missing on the target. Absent if nothing is verified yet.",
-        PARTITION,
-        (
-            (_of_flow(row.flow, row.topic, row.partition), None if at is None else max(0.0, now - at / 1000))
-            for row, at in complete
-        ),
+        (None if at is None else max(0.0, now - at / 1000) for at in complete),
     )
 
 

@@ -31,8 +31,6 @@ def _built() -> FastAPI:
 
 
 class AirmirrorPlugin(AirflowPlugin):
-    """Airmirror's plugin for Airflow."""
-
     name = "airmirror"
     fastapi_apps: list[Any] = [{"app": app, "url_prefix": "/airmirror", "name": "Airmirror"}]  # noqa: RUF012 - as Airflow declares it
     react_apps: list[Any] = react_apps()

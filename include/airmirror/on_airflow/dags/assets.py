@@ -6,17 +6,15 @@ name it. DAGs can be scheduled on the alias (whatever the flow brings), or on th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias
+from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 
 from airmirror.config import Flow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import BaseOperator, Context
 
     from airmirror.on_airflow.tasks.window import Received
 

@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Param, TriggerRule
+from airflow.sdk import DAG, Context, Param, TriggerRule
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
@@ -21,9 +22,6 @@ from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.audit import Places
     from airmirror.on_airflow.tasks.spark import Windows
 
@@ -61,7 +59,7 @@ class ReplicateRange(ReplicateWindow):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.submit import SubmissionBounds
 
-        only_up_to = SubmissionBounds(ranges_in(places(self.flow, context), selection), _is_strict(context))
+        only_up_to = SubmissionBounds(partial(ranges_in, places(self.flow, context), selection), _is_strict(context))
         return windows_of(
             conn_id=self.spark_conn_id,
             deployment=deployment(),

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import skip
 from airmirror.on_airflow.retries import BY_ERROR
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 WHAT = "what"  # the field of a form
 
@@ -27,11 +24,9 @@ class Choose(BaseOperator):
         self.choices = choices
 
     def chosen(self, context: Context) -> Collection[str]:
-        """Return what the run is for."""
         return (context["params"][WHAT],)
 
     def wanted(self, context: Context) -> set[str]:
-        """Return the tasks that are to run."""
         chosen = self.chosen(context)
         self.log.info("The run is for: %s.", ", ".join(chosen) or "nothing")
         return {task for each in chosen for task in self.choices[each]}

@@ -12,8 +12,6 @@ from airflow.sdk import DAG, BaseOperator, BaseOperatorLink, conf
 from airmirror.config import Flow
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-OWNER = "airmirror"
-RETRIES = 3
 # Template fields of what triggers a DAG; the standard provider of Airflow 3.2 serializes an unset date with its address, which
 # would make a new version of the DAG of each parse.
 TRIGGERING = ("trigger_dag_id",)
@@ -31,18 +29,16 @@ def new_dag(dag_id: str, schedule: Any, *, max_active_runs: int = 1, **more: Any
         catchup=False,
         max_active_runs=max_active_runs,
         is_paused_upon_creation=False if schedule is None else None,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args={"owner": "airmirror", "retries": 3, "retry_delay": RETRY_DELAY},
         **more,
     )
 
 
 def id_of(kind: str, flow: Flow) -> str:
-    """Return the id of a flow's DAG of this kind."""
     return f"{kind}.{flow.source.alias}.{flow.target.alias}"
 
 
 def tags(flow: Flow) -> list[str]:
-    """Return the tags by which people find a flow's DAGs."""
     return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
@@ -77,7 +73,6 @@ class Reports:
     page = ""
 
     def show(self, page: str) -> None:
-        """Let the button lead to this page."""
         self.page = page
 
 

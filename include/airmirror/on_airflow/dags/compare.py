@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk import DAG, BaseOperator, Context, Param
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
@@ -15,9 +15,6 @@ from airmirror.on_airflow.dags.operators import window_id
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import BY_ERROR
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 DOC = """
 Compares topics of **{source}** with their copies on **{target}**, record by record, whoever made them (docs/evidence.md).

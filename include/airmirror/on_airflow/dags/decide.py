@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.assets import add_events, alias_of
 from airmirror.on_airflow.dags.common import ASK, AT_ONCE, id_of, new_dag, tags
 from airmirror.on_airflow.dags.operators import HELD, AskToDecide, push_held, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
-    from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, Question, options_table
 
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param
+from airflow.sdk import BaseOperator, Context, Param
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator, Context
 
 OF_AIRFLOW = ("openlineage",)  # what a task that triggers a run adds to its configuration
 
@@ -73,17 +70,14 @@ def is_partial(given: Mapping[str, Any]) -> bool:
 
 
 def texts_field(title: str, description: str) -> Param:
-    """A field for several texts, or nothing."""
     return Param(None, type=["null", "array"], items={"type": "string"}, title=title, description_md=description)
 
 
 def choice_field(default: str, choices: Iterable[str], title: str, description: str) -> Param:
-    """A field for one of the choices."""
     return Param(default, type="string", enum=[*choices], title=title, description_md=description)
 
 
 def dry_run_field(description: str) -> Param:
-    """A field for a run that writes nothing."""
     return Param(False, type="boolean", title="Dry run", description_md=description)
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag
 from airmirror.on_airflow.dags.schedules import timetable
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 SCHEDULE = "@hourly"
 LONGEST = timedelta(hours=1, minutes=10)

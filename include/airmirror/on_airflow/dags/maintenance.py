@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Context
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.common import id_of, new_dag
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
 
 DAG_ID = "maintenance"
 DOC = """

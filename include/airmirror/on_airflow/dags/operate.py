@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, Param, TaskGroup
+from airflow.sdk import DAG, Context, Param, TaskGroup
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
@@ -17,9 +17,6 @@ from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.takeover.runbook import HANDBACK, TAKEOVER
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 DOC = """
 Carries out what people have to decide about **{flow}**. **Leave this DAG switched on**: it runs only when it is triggered.

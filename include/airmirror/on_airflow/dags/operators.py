@@ -11,10 +11,12 @@ from uuid import uuid4
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.assets import add_events, lineage_of
 from airmirror.on_airflow.dags.common import TRIGGERING, DataDocsLink, question_of
 from airmirror.on_airflow.dags.forms import check_conf
@@ -24,10 +26,7 @@ from airmirror.on_airflow.retries import BY_ERROR
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
 
-    from airmirror.config import Flow
-    from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.spark import Windows
     from airmirror.on_airflow.tasks.window import Received
 
@@ -244,9 +243,6 @@ def window_id(context: Context, purpose: str = "") -> str:
 
 
 def selection(context: Context) -> Selection:
-    """Return the selection of the trigger form."""
-    from airmirror.flows.selection import Selection
-
     given = context["params"]
     return Selection(
         topics=tuple(given.get("topics") or ()),

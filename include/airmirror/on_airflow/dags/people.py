@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
@@ -13,12 +13,10 @@ from airmirror.on_airflow.dags.choosing import Choose
 from airmirror.on_airflow.dags.forms import check_conf
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.retries import BY_ERROR
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.on_airflow.question import Question
     from airmirror.on_airflow.tasks.approvals import Approval
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Context, Param
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
 from airmirror.on_airflow.dags.forms import choice_field
@@ -22,11 +23,6 @@ from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.runbook import MIGRATION
 from airmirror.runbooks.runbook import Order
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
 
 EVERYTHING = "everything"
 LONGEST = timedelta(hours=6)

@@ -80,7 +80,9 @@ def replicate_dag(flow: Flow) -> DAG:
         # What a person narrows down, or only looks at, says of the flow neither that it fails nor that it does not.
         **callbacks(flow, "replicate", lambda context: not is_partial(context.get("params") or {})),
     ) as dag:
-        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name, execution_timeout=sync_timeout(flow))
+        # Four kinds of changes on the target, and the reads before them.
+        longest = timedelta(minutes=15) + 4 * timedelta(milliseconds=flow.settings.admin_timeout_ms)
+        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name, execution_timeout=longest)
         replicate_window = ReplicateWindow(
             task_id="replicate_window",
             flow=flow.name,
@@ -131,8 +133,3 @@ def deadline(flow: Flow) -> DeadlineAlert:
     late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)
-
-
-def sync_timeout(flow: Flow) -> timedelta:
-    """Return the limit of ``sync_topics``: four kinds of changes on the target, and the reads before them."""
-    return timedelta(minutes=15) + 4 * timedelta(milliseconds=flow.settings.admin_timeout_ms)

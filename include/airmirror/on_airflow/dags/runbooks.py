@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param, TriggerRule
+from airflow.sdk import Context, Param, TriggerRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.common import Reports
 from airmirror.on_airflow.dags.operators import skip, window_id
 from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, RunbookOperator, respondents
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.question import Question
 from airmirror.runbooks.runbook import Order, OrderOption, Runbook, Verb
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from airmirror.flows.selection import Selection
-    from airmirror.on_airflow.question import Question
 
 AnyRunbook = Runbook[Any, Any]
 PLAN, UNDO, LEAVE = "plan", "undo", "Leave it"
@@ -31,7 +27,7 @@ VERBS: tuple[Verb, ...] = ("plan", "run", "undo")
 
 
 class ShowPlan(Reports, RunbookOperator):
-    """What the runbook would do, as a page: of a run for its plan, or of a dry run."""
+    """Shows what the runbook would do, as a page: of a run for its plan, or of a dry run."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -102,7 +98,7 @@ class TakeStep(Reports, ApprovedStep):
 
 
 class UndoRunbook(ApprovedStep):
-    """What was done is undone, when a person has approved."""
+    """Undoes what was done, when a person has approved."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -122,7 +118,6 @@ def asking(step: str) -> str:
 
 
 def order_of(runbook: AnyRunbook, context: Context, by: str = "") -> Order:
-    """The order of the trigger form."""
     given = context["params"]
     options = {each.name: each for verb in VERBS for each in runbook.options(verb) if each.is_asked}
     values: dict[str, Any] = {}
@@ -176,7 +171,6 @@ def _question(runbook: AnyRunbook, flow: Flow, before: str, yes: str, title: str
 
 
 def fields_of(runbook: AnyRunbook, flow: Flow) -> dict[str, Param]:
-    """The fields of the form."""
     verbs = VERBS[:1] if _moves(runbook) and not flow.moves else VERBS
     return {each.name: _field(each, flow) for verb in verbs for each in runbook.options(verb) if each.is_asked}
 

@@ -90,7 +90,6 @@ def union(
 
 
 def fires(value: str, at: datetime) -> bool:
-    """Whether a cron line fires at this time."""
     from croniter import croniter
 
     return bool(croniter.match(cron_line(value), at))

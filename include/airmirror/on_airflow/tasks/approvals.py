@@ -12,17 +12,15 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow.sdk import Context
 from tenacity import Retrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.ledger.approvals import Answered, PendingQuestion, answer_to, note_answer, note_question, open_questions
 from airmirror.on_airflow.deployment import Deployment
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another day's decision
 PATIENCE_SECONDS, PAUSE_SECONDS = 600.0, 5.0  # with a ledger that is away: as a database that fails over

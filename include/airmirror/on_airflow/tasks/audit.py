@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -121,15 +121,11 @@ class OffsetRange:
 Places = Interval | OffsetRange
 
 
-def ranges_in(places: Places, selection: Selection) -> Callable[[Opened], list[Range]]:
-    """The ranges of what a run is about, asked of the source when the work begins."""
-
-    def ranges(opened: Opened) -> list[Range]:
-        found = places.ranges(opened, sorted(look(opened.flow).topics), selection)
-        log.info("Partitions with records in the range: %d.", len(found))
-        return found
-
-    return ranges
+def ranges_in(places: Places, selection: Selection, opened: Opened) -> list[Range]:
+    """The ranges of what a run is about, asked of the source now."""
+    found = places.ranges(opened, sorted(look(opened.flow).topics), selection)
+    log.info("Partitions with records in the range: %d.", len(found))
+    return found
 
 
 def replicate_ranges(
@@ -150,15 +146,7 @@ def replicate_ranges(
 
 
 def compare_ranges(
-    deployment: Deployment,
-    name: str,
-    selection: Selection,
-    places: Places,
-    title: str,
-    *,
-    strict: bool,
-    show: Show,
-    tell: Callable[[str], None] = log.info,
+    deployment: Deployment, name: str, selection: Selection, places: Places, title: str, *, strict: bool, show: Show
 ) -> None:
     """Compare the ranges with the target; ``show`` hears of the report's page. ``strict``: what can't be replicated fails too.
 
@@ -169,13 +157,12 @@ def compare_ranges(
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
         missing = strict and isinstance(places, OffsetRange) and not selection.dry_run
-        found = audit(opened, ranges, refuse_before=strict, refuse_missing=missing, tell=tell)
+        found = audit(opened, ranges, refuse_before=strict, refuse_missing=missing, tell=log.info)
         if beside is not None:
+            missing = strict and not selection.dry_run
             parts = before_the_first(opened, ranges)
-            found = joined(
-                found,
-                audit(beside, parts, refuse_before=False, refuse_missing=strict and not selection.dry_run, tell=tell),
-            )
+            earlier = audit(beside, parts, refuse_before=False, refuse_missing=missing, tell=log.info)
+            found = joined(found, earlier)
     with Ledger(deployment.ledger) as ledger:
         show(keep_page(ledger.engine, PagePlace(AUDITS, name), title, audit_page(found, f"{name}: {title}")))
     log.info("Report: the button of this name. In short:\n%s", as_text(found))

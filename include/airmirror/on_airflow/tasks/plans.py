@@ -20,7 +20,6 @@ Show = Callable[[str], None]  # hears of the path of a page
 
 
 def log_findings(findings: Iterable[Finding]) -> None:
-    """Tell each finding in the task's log."""
     for each in findings:
         level = logging.INFO if each.level == "ok" else logging.WARNING
         log.log(level, "%s %s: %s; %s", each.level, each.what, each.evidence, each.way_out)

@@ -31,7 +31,7 @@ PROGRESS = Progress(phase, lambda text: log.info("%s", text))
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run is for: a runbook of a flow, and its order."""
+    """The purpose of a run: a runbook of a flow, and its order."""
 
     deployment: Deployment
     flow: str
@@ -43,7 +43,7 @@ class Asked:
         return self.runbook.opens(lambda name: opened_flow(self.deployment, name or self.flow, Selection()), self.order)
 
     def title(self, asks: str) -> str:
-        """What is asked, with the ways that were chosen, or the part of the flow that it is for."""
+        """The question, with the ways that were chosen, or the part of the flow that it is for."""
         ways = ", ".join(str(getattr(self.order, each.name)) for each in self.runbook.options("run") if each.choices)
         part = self.runbook.part(self.order)
         what = (asks or self.runbook.title) + (f" of {part}" if part else "") + (f" ({ways})" if ways else "")

@@ -174,10 +174,11 @@ class Submission:
                 "--expectations": self._expectations(),
             }
             given = [part for option, value in arguments.items() if value for part in (option, value)]
+            before = ["--before"] if self.only_up_to and self.only_up_to.before else []
             self._hook = SparkSubmitHook(
                 conn_id=self.conn_id,
                 name=f"airmirror {self.flow} {self.window}",
-                application_args=[*given, *self._flags()],
+                application_args=[*given, "--no-advance", *before],
                 **files.options,
             )
             try:
@@ -201,9 +202,6 @@ class Submission:
         finally:
             if self._hook is not None:
                 self._hook.on_kill()
-
-    def _flags(self) -> list[str]:
-        return ["--no-advance", *(["--before"] if self.only_up_to and self.only_up_to.before else [])]
 
     def _expectations(self) -> str:
         """The gate's, to judge by while the window follows the log. A driver elsewhere does not have them: it does not follow."""

@@ -118,12 +118,10 @@ class NotMirrored(AirmirrorError, bad_input=True):
 
 
 def decide_id_of(flow: str) -> str:
-    """The DAG that asks about a flow."""
     return f"decide.{flow.replace('->', '.')}"
 
 
 def phase(name: str) -> None:
-    """Log the phase that begins now."""
     log.info("Now: %s.", name)
 
 
@@ -156,14 +154,12 @@ def tell_plan(opened: Opened, selection: Selection) -> None:
 
 
 def tell_topics(prepared: Prepared) -> None:
-    """Log the mirrored topics, and the refused ones."""
     log.info("Mirrored topics, whose remote topics are there: %d.", len(prepared.topics))
     for reason in prepared.refused:
         log.warning("Refused: %s", reason)
 
 
 def tell_result(result: WindowResult) -> None:
-    """Report a window's result in the task's log."""
     for row in result.rows:
         if isinstance(row.error, PartitionHeld):
             log.warning("Left out: %s", row.error.what)

@@ -130,7 +130,7 @@ class Received:
 
     @property
     def as_told(self) -> dict[str, Any]:
-        """What ``still_to_tell`` takes, for XCom."""
+        """As ``still_to_tell`` takes it, for XCom."""
         places = {str(number): list(place) for number, place in self.offsets.items()}
         return {"topic": self.topic, "remote_topic": self.remote_topic, "records": self.records, "offsets": places}
 

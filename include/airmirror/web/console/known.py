@@ -69,7 +69,7 @@ def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
 
 
 def shown_decided(decided: Mapping[Place, Decision | ResetRecord]) -> list[dict[str, Any]]:
-    """What was decided, the newest first, bounded."""
+    """The decisions, the newest first, bounded."""
     ordered = sorted(decided.values(), key=lambda each: (-each.time_ms, each.topic, each.partition))
     return rows_of(
         ordered[:MOST_DECIDED],

@@ -13,10 +13,13 @@ from airmirror.ledger.database import reading
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, latest
 from airmirror.ledger.showing import Totals, totals
+from airmirror.rows import row_of
 from airmirror.web.console.known import MOST_TEXT, KnownFlow, known, shown_decided
 
 MOST_FROZEN = 20  # topics that are listed of a flow
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
+SUMS = "topics partitions behind lag_records oldest_ms unknown records bytes"  # of partitions
+NO_SUMS: dict[str, Any] = dict.fromkeys(SUMS.split(), 0) | {"lag_records": None, "oldest_ms": None}  # before a window
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,7 @@ def summary(
             {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}
             for each in list(shut.values())[:MOST_FROZEN]
         ],
-        "topics": sums.topics if sums else 0,
-        "partitions": sums.partitions if sums else 0,
-        "behind": sums.behind if sums else 0,
-        "lag_records": sums.lag_records if sums else None,
-        "oldest_ms": sums.oldest_ms if sums else None,
-        "unknown": sums.unknown if sums else 0,
-        "records": sums.records if sums else 0,
-        "bytes": sums.bytes if sums else 0,
+        **(row_of(sums, SUMS) if sums else NO_SUMS),
         "held": len(of_flow.holds),
         "failing": len(of_flow.failing),
         "measured_ms": None if measured is None else int(measured * 1000),

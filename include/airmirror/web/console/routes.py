@@ -212,8 +212,7 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
     """A record and its copy, for who may see it; each look is in the log. 404, 403, 429."""
     if not flow.settings.console_records_enabled:
         raise HTTPException(404, "records are not shown: console.records.enabled is false for this flow", HEADERS)
-    _check_clusters("records are shown", user)
-    with _at_clusters("records are looked at") as ledger:
+    with _at_clusters("records are shown", "records are looked at", user) as ledger:
         with reading(ledger.engine) as connection:
             if partition_row(connection, flow.name, (key.topic, key.partition)) is None:
                 raise HTTPException(404, "the flow does not replicate such a partition", HEADERS)
@@ -223,8 +222,7 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
 
 def _differences(flow: Flow, user: Any) -> dict[str, Any]:
     """Both clusters' topics, ACLs and addresses, read now, for who may see them. 403, 429; 502 where one can't be asked; 503."""
-    _check_clusters("both clusters are read", user)
-    with _at_clusters("pages read the clusters") as ledger:
+    with _at_clusters("both clusters are read", "pages read the clusters", user) as ledger:
         log.info("%s compares the topics of %s", who(user), flow.name)
         configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
         known = as_decided(with_connections(configuration, flow), of_flow)
@@ -234,22 +232,19 @@ def _differences(flow: Flow, user: Any) -> dict[str, Any]:
             raise HTTPException(502, str(error)[:MOST_TOLD], HEADERS) from error
 
 
-def _check_clusters(what: str, user: Any) -> None:
-    """Raise 403 for who may not see the clusters' connections."""
+@contextmanager
+def _at_clusters(what: str, of_all: str, user: Any) -> Iterator[Ledger]:
+    """The ledger, for a page that reads the clusters too: ``what`` it does, ``of_all`` what those do that do so now. 403 for who
+    may not see the clusters' connections; 429 where as many as are allowed read them now; 503."""
     if not security.may_read_records(user):
         raise HTTPException(403, f"{what} for whoever may see Airflow's connections", HEADERS)
-
-
-@contextmanager
-def _at_clusters(what: str) -> Iterator[Ledger]:
-    """The ledger, for a page that reads the clusters too. 503; 429 where as many as are allowed do ``what`` now."""
     try:
         with turn(), ledger_here() as ledger:
             yield ledger
     except BadConnection as error:
         raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
     except TooManyReaders:
-        raise HTTPException(429, f"as many {what} now as are allowed: ask again", HEADERS) from None
+        raise HTTPException(429, f"as many {of_all} now as are allowed: ask again", HEADERS) from None
 
 
 def _named(shown: Shown) -> dict[str, Any]:
