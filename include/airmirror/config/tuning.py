@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airmirror.config.explain import placed
-from airmirror.config.keys import ROLES
+from airmirror.config.keys.clients import ROLES
 from airmirror.config.model import Configuration
 from airmirror.config.places import client_setting
 

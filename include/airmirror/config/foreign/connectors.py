@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from airmirror.config.errors import Problem
 from airmirror.config.foreign.tree import Node
-from airmirror.config.keys import CONNECTION, KEYS, KeyScope
+from airmirror.config.keys import KEYS, KeyScope
+from airmirror.config.keys.clients import CONNECTION
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
