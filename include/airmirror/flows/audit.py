@@ -6,7 +6,7 @@ its beginning to the first one at or after its end, so that intervals that follo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
@@ -19,6 +19,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow, ways_out
+from airmirror.tell import Tell, silent
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
@@ -156,12 +157,7 @@ def ranges_of(
 
 
 def audit(
-    opened: Opened,
-    ranges: Sequence[Range],
-    *,
-    refuse_before: bool,
-    refuse_missing: bool,
-    tell: Callable[[str], None] = lambda phase: None,
+    opened: Opened, ranges: Sequence[Range], *, refuse_before: bool, refuse_missing: bool, tell: Tell = silent
 ) -> Audit:
     """Compare what is replicated of ``ranges`` with the target. A transient error of a cluster is raised.
 
