@@ -44,24 +44,20 @@ def comparisons(
         if name not in broken and not unusable & {given[side].value.strip() for side in SIDES}:
             values = {key: each.default for key, each in COMPARE_KEYS.items() if each.default is not None}
             values |= {key: each.value.strip() for key, each in given.items()}
-            found[name] = _comparison(name, values, clusters)
+            found[name] = Comparison(
+                name=name,
+                source=clusters[values["source"]],
+                target=clusters[values["target"]],
+                topics=as_list(values["topics"]),
+                topics_exclude=as_list(values["topics.exclude"]),
+                rename=values["rename"],
+                schedule=values.get("schedule") or None,
+                sample=values.get("sample", ""),
+                seed=as_integer(values["sample.seed"]),
+                ignore_timestamps=as_boolean(values["ignore.timestamps"]),
+                spark_conn_id=values.get("spark.conn.id") or None,
+            )
     return found
-
-
-def _comparison(name: str, values: Mapping[str, str], clusters: Mapping[str, Cluster]) -> Comparison:
-    return Comparison(
-        name=name,
-        source=clusters[values["source"]],
-        target=clusters[values["target"]],
-        topics=as_list(values["topics"]),
-        topics_exclude=as_list(values["topics.exclude"]),
-        rename=values["rename"],
-        schedule=values.get("schedule") or None,
-        sample=values.get("sample", ""),
-        seed=as_integer(values["sample.seed"]),
-        ignore_timestamps=as_boolean(values["ignore.timestamps"]),
-        spark_conn_id=values.get("spark.conn.id") or None,
-    )
 
 
 def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
