@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from airmirror.clusters.admin.librdkafka import _RENAMED, RANGES, librdkafka_config
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
-from airmirror.config.keys import LIBRDKAFKA
+from airmirror.config.keys.clients import LIBRDKAFKA
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'
 

@@ -9,7 +9,8 @@ import pytest
 from airmirror.cli.clients import explain_clients
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.config import Cluster, explain
-from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, PREFIXES, ROLES, KeyType, Use
+from airmirror.config.keys import FAMILIES, KEYS, OWN, KeyType, Use
+from airmirror.config.keys.clients import CLIENT, PREFIXES, ROLES
 from airmirror.config.values import as_list, check
 
 # Written by a program over the 4.2.0 jars: the ConfigDefs of MirrorMaker 2's connectors and MirrorMakerConfig, of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from airmirror.config import parse
-from airmirror.config.keys import CLIENT, KEYS
+from airmirror.config.keys import KEYS
+from airmirror.config.keys.clients import CLIENT
 from airmirror.config.tuning import ADVICE, advised
 
 FILE = """clusters = east, west

@@ -9,7 +9,7 @@ from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.clusters.security.settings import JAVA_CLASS, is_class
 from airmirror.config import Configuration, ConnectionNeeded, Flow, Problem
 from airmirror.config.explain import KeyRow, placed
-from airmirror.config.keys import CLIENT, COPIES, ROLES
+from airmirror.config.keys.clients import CLIENT, COPIES, ROLES
 from airmirror.config.places import Level, of_client, place
 from airmirror.config.resolve import client_settings
 from airmirror.errors import AirmirrorError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,18 +109,15 @@ def compare(
         raise typer.Exit(NOT_VERIFIED)
 
 
-@contextmanager
-def _executing(source: Cluster, target: Cluster, asked: Any, spark: str, local: bool) -> Iterator[Any]:
+def _executing(source: Cluster, target: Cluster, asked: Any, spark: str, local: bool) -> AbstractContextManager[Any]:
     """The function that compares parts on Spark; None: they are compared one after the other, here."""
     if not spark and not local:
-        yield None
-        return
+        return nullcontext()
     if spark and not spark.startswith("sc://"):
         raise _bad(f"--spark {spark}: a Spark Connect server is named like sc://HOST:PORT; or say --local")
     from airmirror.on_spark.comparing import on_spark
 
-    with on_spark(source, target, asked.view, spark or None) as execute:
-        yield execute
+    return on_spark(source, target, asked.view, spark or None)
 
 
 def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import ParamSpec
 
 import typer
@@ -40,28 +39,22 @@ def told(error: AirmirrorError) -> dict[str, str | bool]:
     return {"name": type(error).__name__, "transient": error.transient, "message": str(error)}
 
 
-@contextmanager
-def _extras_named() -> Iterator[None]:
-    """Raises NotInstalled for a module of an extra that is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if found := not_installed(error):
-            raise found from error
-        raise
-
-
 def failures_reported(
     command: Callable[P, None], status: int = NOT_VERIFIED, interrupted: str = "interrupted"
 ) -> Callable[P, None]:
-    """A command whose AirmirrorErrors are told, and become ``status_of`` them with ``status`` for all others."""
+    """A command whose AirmirrorErrors are told, and become ``status_of`` them with ``status`` for all others.
+
+    So is it told where a module of an extra is missing: ``NotInstalled``.
+    """
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with _extras_named():
-                command(*args, **kwargs)
-        except AirmirrorError as error:
+            command(*args, **kwargs)
+        except (AirmirrorError, ModuleNotFoundError) as raised:
+            error = raised if isinstance(raised, AirmirrorError) else not_installed(raised)
+            if error is None:
+                raise
             if kwargs.get("as_json"):
                 typer.echo(json.dumps({"error": told(error)}, indent=2, ensure_ascii=False))
             label = "error (try again):" if error.transient else "error:"

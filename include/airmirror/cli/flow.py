@@ -25,12 +25,11 @@ def flow_freeze(given: FlowOptions, reason: Reason, by: By, topic: Topics = None
     from airmirror.flows.freezing import freeze, to_freeze
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
-        name = opened.flow.name
         if yes:
             found = [each.topic for each in freeze(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
             found = to_freeze(opened, topic or ())
-    _show(name, found, "frozen", yes)
+    _show(opened.flow.name, found, "frozen", yes)
 
 
 @flow_commands.command("unfreeze")
@@ -42,12 +41,11 @@ def flow_unfreeze(given: FlowOptions, reason: Reason, by: By, topic: Topics = No
     from airmirror.flows.freezing import to_unfreeze, unfreeze
 
     with given.opened(shows=not yes) as opened, telling(console) as tell:
-        name = opened.flow.name
         if yes:
             found = [each.topic for each in unfreeze(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
             found = to_unfreeze(opened, topic or ())
-    _show(name, found, "unfrozen", yes)
+    _show(opened.flow.name, found, "unfrozen", yes)
 
 
 def _show(flow: str, topics: list[str], state: str, yes: bool) -> None:

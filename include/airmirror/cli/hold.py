@@ -32,9 +32,8 @@ def hold_add(
     from airmirror.flows.holds import add_holds
 
     with given.opened(shows=not yes) as opened:
-        name = opened.flow.name
         found = add_holds(opened, topic, partition or (), reason=reason, by=by, write=yes)
-    _show(name, found, yes, given.as_json)
+    _show(opened.flow.name, found, yes, given.as_json)
 
 
 @hold_commands.command("release")
@@ -48,9 +47,8 @@ def hold_release(
     from airmirror.flows.holds import release_holds
 
     with given.opened(shows=not yes) as opened:
-        name = opened.flow.name
         found = release_holds(opened, topic, partition or (), reason=reason, by=by, write=yes)
-    _show(name, found, yes, given.as_json)
+    _show(opened.flow.name, found, yes, given.as_json)
 
 
 def _show(flow: str, found: Sequence[Decision], done: bool, as_json: bool) -> None:

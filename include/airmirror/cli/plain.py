@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from airmirror.flows.status import Failing
-from airmirror.rows import rows_of
+from airmirror.rows import row_of, rows_of
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
@@ -17,11 +17,7 @@ from airmirror.wire.mappings import Decision, Hold
 
 def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:
     return {
-        "flow": result.flow,
-        "window": result.window,
-        "records": result.copied,
-        "bytes": result.bytes,
-        "partitions": result.partitions,
+        **row_of(result, "flow window records=copied bytes partitions"),
         "seconds": round(result.seconds, 3),
         "cut": result.is_cut,
         "verified": _measured(result.is_verified and not refused, result.is_read_back),

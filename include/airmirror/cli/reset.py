@@ -76,12 +76,14 @@ def reset(
         elif not chosen and not yes:
             _show_problems(opened, topic or [], given.as_json)
         else:
-            order = _order_of(
-                topics=topic or [],
-                partitions=partition or [],
-                choices=chosen,
+            from airmirror.flows.reset import ResetOrder
+
+            _check_choices(topic or (), partition or (), chosen, recreate_remote_topic, new_remote_topic)
+            order = ResetOrder(
+                topics=tuple(topic or ()),
+                partitions=tuple(partition or ()),
+                choice=Choice.NEW_TOPIC if new_remote_topic else chosen[0],
                 recreate=recreate_remote_topic,
-                new=new_remote_topic,
                 by=by,
                 reason=reason,
             )
@@ -149,18 +151,10 @@ def _reset_identity(opened: Opened, by: str, reason: str, yes: bool, as_json: bo
         show(console, _carry_out(opened, "--identity"))
 
 
-def _order_of(
-    topics: Sequence[str],
-    partitions: Sequence[int],
-    choices: Sequence[Choice],
-    recreate: bool,
-    new: bool,
-    by: str,
-    reason: str,
-) -> ResetOrder:
-    """The order that the options make. Raises typer.BadParameter."""
-    from airmirror.flows.reset import ResetOrder
-
+def _check_choices(
+    topics: Sequence[str], partitions: Sequence[int], choices: Sequence[Choice], recreate: bool, new: bool
+) -> None:
+    """Raises typer.BadParameter where the options make no order."""
     if len(choices) != 1:
         raise typer.BadParameter("say one of --start-again, --accept-loss and --forget")
     if not topics:
@@ -171,14 +165,6 @@ def _order_of(
         raise typer.BadParameter(
             "--new-remote-topic goes with --start-again, for whole topics, and not with --recreate-remote-topic"
         )
-    return ResetOrder(
-        topics=tuple(topics),
-        partitions=tuple(partitions),
-        choice=Choice.NEW_TOPIC if new else choices[0],
-        recreate=recreate,
-        by=by,
-        reason=reason,
-    )
 
 
 def _options(order: ResetOrder) -> list[str]:

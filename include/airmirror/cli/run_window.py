@@ -27,7 +27,6 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
-from airmirror.config import Flow
 from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import Prepared, prepare
 
@@ -75,7 +74,9 @@ def run_window(
     ]
     with given.opened() as opened, telling(console, f"window {identifier}") as show_now:
         said = f"window {identifier}: "
-        opened = replace(opened, flow=_staying(opened.flow, seconds))
+        if seconds:
+            staying = replace(opened.flow.window, follow_ms=seconds * 1000)
+            opened = replace(opened, flow=replace(opened.flow, window=staying))
         prepared = prepare(opened, lambda phase: show_now(said + phase))
         order = WindowOrder(
             identifier,
@@ -116,11 +117,6 @@ def _server(config: Path, spark: str, local: bool) -> str | None:
             f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
         )
     return None if local else spark_of(config, spark)
-
-
-def _staying(flow: Flow, seconds: int | None) -> Flow:
-    """The flow, whose windows follow for ``seconds`` where that was said."""
-    return replace(flow, window=replace(flow.window, follow_ms=seconds * 1000)) if seconds else flow
 
 
 def _seconds(follow: str) -> int | None:

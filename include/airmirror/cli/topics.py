@@ -13,7 +13,7 @@ from rich.text import Text
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, safe, show, table
-from airmirror.flows.prepare import Opened, plan_topics
+from airmirror.flows.prepare import plan_topics
 from airmirror.topics.drift import Drift, drifts
 
 
@@ -24,34 +24,26 @@ def topics(
 ) -> None:
     """Show what differs between topics and their remote topics, and why it will or will not be changed."""
     with given.opened(shows=True) as opened:
-        _show(opened, plan_only, given.as_json)
-
-
-def _show(opened: Opened, plan_only: bool, as_json: bool) -> None:
-    """Print the drift of every topic, or with ``plan_only`` only what the next window will do. Nothing is written."""
-    planned = plan_topics(opened)
+        planned = plan_topics(opened)
     found = drifts(planned)
     shown = [drift for drift in found if drift.will_change] if plan_only else found
-    if as_json:
+    if given.as_json:
         notes = {"acls_not_synced": planned.acls_not_synced or None, "warnings": list(planned.warnings)}
         rows = [asdict(drift) for drift in shown]
         print_json(console, {"flow": opened.flow.name, "topics": len(planned.topics)} | notes | {"drift": rows})
         return
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"
-    if not shown:
-        what = "nothing to do" if plan_only else "nothing differs"
-        show(console, f"{title}: {what}, {len(planned.topics)} topics")
-    else:
-        show(console, _table(title, shown))
+    empty = f"{'nothing to do' if plan_only else 'nothing differs'}, {len(planned.topics)} topics"
+    show(console, _table(title, shown, empty))
     if planned.acls_not_synced:
         show(console, f"ACLs are not copied: {planned.acls_not_synced}")
     show(console, *(line("warning", warning, DOUBTFUL) for warning in planned.warnings))
 
 
-def _table(title: str, drifts: Sequence[Drift]) -> RenderableType:
+def _table(title: str, drifts: Sequence[Drift], empty: str = "") -> RenderableType:
     columns = ("topic", "what", "source", "target", "will be", "why")
     rows: list[list[Cell]] = []
     for drift in drifts:
         outcome = Text(safe(drift.outcome), GOOD) if drift.will_change else drift.outcome
         rows.append([drift.topic, drift.what, drift.source or "", drift.target or "", outcome, drift.reason])
-    return table(title, columns, rows)
+    return table(title, columns, rows, empty=empty)

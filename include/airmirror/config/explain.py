@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, Key, KeyScope, Use
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, Key, KeyScope, Use
+from airmirror.config.keys.clients import PREFIXES
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownComparison, UnknownFlow
-from airmirror.config.keys import ROLES
+from airmirror.config.keys.clients import ROLES
 from airmirror.config.settings import Settings
 from airmirror.config.values import HIDDEN, is_secret
 

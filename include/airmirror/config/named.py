@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from airmirror.config.errors import Problem
 from airmirror.config.keys import COMPARE_KEYS
-from airmirror.config.model import Cluster, Comparison, MoveGroup
+from airmirror.config.model import Cluster, Comparison, MoveGroup, Setting
 from airmirror.config.places import Level, Place, client_setting
 from airmirror.config.resolve import Placed, by_owner, flows
 from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list, names_topic
@@ -22,16 +22,13 @@ def comparison_problems(placed: Iterable[Placed], aliases: Collection[str]) -> I
         for side in SIDES:
             key = f"compare.{name}.{side}"
             if side not in given:
-                line = min((each.setting.line or 0 for each in given.values()), default=0)
+                line = min(each.line or 0 for each in given.values())
                 yield Problem(line or None, key, "must be set, to one of the clusters' aliases")
-            elif given[side].setting.value.strip() not in aliases:
-                setting = given[side].setting
-                yield Problem(
-                    setting.line, setting.key, f"must be one of {', '.join(aliases)} (it is {setting.value!r})"
-                )
-        if "rename" in given and not names_topic(given["rename"].setting.value):
-            setting = given["rename"].setting
-            yield Problem(setting.line, setting.key, f"has no {TOPIC}; write for example east.{TOPIC}")
+            elif (setting := given[side]).value.strip() not in aliases:
+                said = f"must be one of {', '.join(aliases)} (it is {setting.value!r})"
+                yield Problem(setting.line, setting.key, said)
+        if (rename := given.get("rename")) and not names_topic(rename.value):
+            yield Problem(rename.line, rename.key, f"has no {TOPIC}; write for example east.{TOPIC}")
 
 
 def comparisons(
@@ -44,27 +41,23 @@ def comparisons(
     unusable = {at.owner for at in wrong if at.level is Level.CLUSTER}
     found = {}
     for name, given in by_owner(placed, Level.COMPARE).items():
-        if name not in broken and not unusable & {given[side].setting.value.strip() for side in SIDES}:
+        if name not in broken and not unusable & {given[side].value.strip() for side in SIDES}:
             values = {key: each.default for key, each in COMPARE_KEYS.items() if each.default is not None}
-            values |= {key: each.setting.value.strip() for key, each in given.items()}
-            found[name] = _comparison(name, values, clusters)
+            values |= {key: each.value.strip() for key, each in given.items()}
+            found[name] = Comparison(
+                name=name,
+                source=clusters[values["source"]],
+                target=clusters[values["target"]],
+                topics=as_list(values["topics"]),
+                topics_exclude=as_list(values["topics.exclude"]),
+                rename=values["rename"],
+                schedule=values.get("schedule") or None,
+                sample=values.get("sample", ""),
+                seed=as_integer(values["sample.seed"]),
+                ignore_timestamps=as_boolean(values["ignore.timestamps"]),
+                spark_conn_id=values.get("spark.conn.id") or None,
+            )
     return found
-
-
-def _comparison(name: str, values: Mapping[str, str], clusters: Mapping[str, Cluster]) -> Comparison:
-    return Comparison(
-        name=name,
-        source=clusters[values["source"]],
-        target=clusters[values["target"]],
-        topics=as_list(values["topics"]),
-        topics_exclude=as_list(values["topics.exclude"]),
-        rename=values["rename"],
-        schedule=values.get("schedule") or None,
-        sample=values.get("sample", ""),
-        seed=as_integer(values["sample.seed"]),
-        ignore_timestamps=as_boolean(values["ignore.timestamps"]),
-        spark_conn_id=values.get("spark.conn.id") or None,
-    )
 
 
 def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
@@ -72,18 +65,18 @@ def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
     known, taken = flows(placed), dict[tuple[str, str, str], tuple[str, int | None]]()
     for owner, given in by_owner(placed, Level.MOVE).items():
         flow, _, name = owner.rpartition(".move.")
-        line = min((each.setting.line or 0 for each in given.values()), default=0) or None
-        if "topics" not in given or not as_list(given["topics"].setting.value):
+        line = min(each.line or 0 for each in given.values()) or None
+        if "topics" not in given or not as_list(given["topics"].value):
             yield Problem(line, f"{owner}.topics", "must be set, to the topics that move together")
         if flow not in known:
             yield Problem(line, owner, f"there is no flow {flow} in this file; {flow}.enabled = true makes it one")
         for key in _LISTS:
             for each in dict.fromkeys(_listed(given, key) or ()):
-                other, its_line = taken.setdefault((flow, key, each), (name, given[key].setting.line))
+                other, its_line = taken.setdefault((flow, key, each), (name, given[key].line))
                 if other != name:
                     where = f" (line {its_line})" if its_line else ""
                     said = f"{each!r} is in move group {other!r} too{where}: what is in two must move with both"
-                    yield Problem(given[key].setting.line, f"{owner}.{key}", said)
+                    yield Problem(given[key].line, f"{owner}.{key}", said)
 
 
 def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
@@ -94,7 +87,7 @@ def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
         topics = _listed(given, "topics")
         if of != flow or not topics:
             continue
-        principals = given["principals"].setting.value.split(";") if "principals" in given else None
+        principals = given["principals"].value.split(";") if "principals" in given else None
         found.append(
             MoveGroup(
                 name=name,
@@ -107,5 +100,5 @@ def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
     return tuple(found)
 
 
-def _listed(given: dict[str, Placed], key: str) -> tuple[str, ...] | None:
-    return as_list(given[key].setting.value) if key in given else None
+def _listed(given: dict[str, Setting], key: str) -> tuple[str, ...] | None:
+    return as_list(given[key].value) if key in given else None

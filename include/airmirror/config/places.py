@@ -8,23 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from airmirror.config.keys import (
-    CLIENT,
-    COMPARE_KEYS,
-    CONNECTION,
-    COPIES,
-    FAMILIES,
-    KEYS,
-    LIBRDKAFKA,
-    MOVE_KEYS,
-    NOT_OF_RECORDS,
-    OWN,
-    ROLES,
-    SECURITY,
-    SET_HERE,
-    KeyScope,
-    Use,
-)
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, OWN, KeyScope, Use
+from airmirror.config.keys.clients import CLIENT, CONNECTION, NOT_OF_RECORDS, READ, ROLES, SECURITY, SET_HERE
 
 
 class Level(IntEnum):
@@ -72,9 +57,6 @@ READ_AT = {
     KeyScope.MOVE: (Level.MOVE,),
     KeyScope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
 }
-
-READ = COPIES | LIBRDKAFKA
-"""The client settings that count here."""
 
 NO_CLIENTS = Unread("has no effect: Airmirror's clients do not have it", error=False)
 

@@ -29,22 +29,19 @@ def overrides(path: Path | None) -> dict[str, str]:
 
 def settings(text: str, name: str) -> list[Setting]:
     """Every key and value, each with the line it begins on. Raises ConfigurationError for a broken ``\\u`` escape."""
+    try:
+        elements = list(javaproperties.parse(text))
+    except javaproperties.InvalidUEscapeError as error:
+        line = text[: text.find(error.escape)].count("\n") + 1
+        raise ConfigurationError(name, (Problem(line, "", f"not a \\u escape: {error.escape}"),)) from error
     line = 1
     found = []
-    for element in _elements(text, name):
+    for element in elements:
         if isinstance(element, javaproperties.KeyValue):
             # Blank lines and comments come as elements of their own, so an entry begins where its source does.
             found.append(Setting(element.key, element.value, line))
         line += len(_LINE_END.findall(element.source))
     return found
-
-
-def _elements(text: str, name: str) -> list[javaproperties.PropertiesElement]:
-    try:
-        return list(javaproperties.parse(text))
-    except javaproperties.InvalidUEscapeError as error:
-        line = text[: text.find(error.escape)].count("\n") + 1
-        raise ConfigurationError(name, (Problem(line, "", f"not a \\u escape: {error.escape}"),)) from error
 
 
 _NEEDLESS = re.compile(r"((?:\\\\)*)\\([:=#!])")

@@ -34,12 +34,12 @@ def flows(placed: Iterable[Placed]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.at.owner for entry in placed if entry.at.level is Level.FLOW))
 
 
-def by_owner(placed: Iterable[Placed], level: Level) -> dict[str, dict[str, Placed]]:
+def by_owner(placed: Iterable[Placed], level: Level) -> dict[str, dict[str, Setting]]:
     """The settings of a level, by their owner and by name."""
-    found: dict[str, dict[str, Placed]] = {}
+    found: dict[str, dict[str, Setting]] = {}
     for each in placed:
         if each.at.level is level:
-            found.setdefault(each.at.owner, {})[each.at.name] = each
+            found.setdefault(each.at.owner, {})[each.at.name] = each.setting
     return found
 
 

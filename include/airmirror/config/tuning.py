@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from airmirror.config.errors import Problem
 from airmirror.config.explain import placed
-from airmirror.config.keys import ROLES
+from airmirror.config.keys.clients import ROLES
 from airmirror.config.model import Configuration
 from airmirror.config.places import client_setting
 
@@ -26,19 +27,6 @@ class Advice:
     def __str__(self) -> str:
         instead = f" Instead: {self.instead}." if self.instead else ""
         return f"{self.here}.{instead}" + (f" It costs {self.costs}." if self.costs else "")
-
-
-@dataclass(frozen=True)
-class Advised:
-    """A key that a file sets, and what is to be said of it."""
-
-    line: int | None
-    key: str
-    advice: Advice
-
-    def __str__(self) -> str:
-        at = f"line {self.line}: " if self.line else ""
-        return f"{at}{self.key}: {self.advice}"
 
 
 THROUGHPUT = (
@@ -199,11 +187,11 @@ ADVICE = (*THROUGHPUT, *LATENCY, *OFFSETS)
 _BY_KEY = {key: advice for advice in ADVICE for key in advice.keys}
 
 
-def advised(configuration: Configuration) -> Iterator[Advised]:
-    """The settings of a file that are of these keys, in the file's order."""
+def advised(configuration: Configuration) -> Iterator[Problem]:
+    """The settings of a file that are of these keys, in the file's order, each with its advice."""
     for entry in placed(configuration):
         setting = client_setting(entry.at)
         role, _, name = (setting.property if setting else entry.at.name).partition(".")
         bare = name if role in ROLES else f"{role}.{name}" if name else role
         if bare in _BY_KEY:
-            yield Advised(entry.setting.line, entry.setting.key, _BY_KEY[bare])
+            yield Problem(entry.setting.line, entry.setting.key, str(_BY_KEY[bare]))

@@ -6,8 +6,8 @@ its beginning to the first one at or after its end, so that intervals that follo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow, ways_out
+from airmirror.tell import Tell, silent
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
@@ -72,7 +73,7 @@ class Audited:
     before: int
     missing: int
     error: AirmirrorError | None
-    remote_topic: str = ""
+    remote_topic: str
 
 
 @dataclass(frozen=True)
@@ -156,12 +157,7 @@ def ranges_of(
 
 
 def audit(
-    opened: Opened,
-    ranges: Sequence[Range],
-    *,
-    refuse_before: bool,
-    refuse_missing: bool,
-    tell: Callable[[str], None] = lambda phase: None,
+    opened: Opened, ranges: Sequence[Range], *, refuse_before: bool, refuse_missing: bool, tell: Tell = silent
 ) -> Audit:
     """Compare what is replicated of ``ranges`` with the target. A transient error of a cluster is raised.
 
@@ -190,21 +186,20 @@ def audit(
             before = max(0, min(item.end, begun) - first)
             missing = max(0, item.end - max(first, position))
             mappings = list(ledger.mappings(*known, item.start, item.end)) if last is not None else []
-            found = _compared(logs, item, mappings, (first + before, item.end - missing), buckets)
+            equal, expired, error = _compared(logs, item, mappings, (first + before, item.end - missing), buckets)
             _count_source(buckets, logs, item.key, (item.end - missing, item.end))
-            if found.error is None and before and refuse_before:
+            if error is None and before and refuse_before:
                 lost = (flow.source.alias, *item.key, first, first + before - 1, begun)
                 if oldest is not None and had_records_before(mirror.target, oldest):
-                    found = replace(found, error=MappingsGone(*lost))
+                    error = MappingsGone(*lost)
                 elif not flow.settings.backfill_into_suffix:
-                    found = replace(found, error=BeforeFirstReplicated(*lost))
+                    error = BeforeFirstReplicated(*lost)
             is_left = refuse_before and (item.key in state.holds or bool(owners.why_frozen(item.topic)))
-            if found.error is None and missing and (refuse_missing or is_left):
-                left = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
-                found = replace(found, error=left)
+            if error is None and missing and (refuse_missing or is_left):
+                error = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
             remote = last.remote_topic if last is not None else ""
-            named = of_flow(found.error, flow)
-            audited.append(replace(found, before=before, missing=missing, error=named, remote_topic=remote))
+            counts = (equal, expired, before, missing)
+            audited.append(Audited(item, *counts, of_flow(error, flow), remote))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
 
 
@@ -220,8 +215,9 @@ def had_records_before(target: Routes, first: MappingRecord) -> bool:
 
 def _compared(
     logs: Logs, item: Range, mappings: Sequence[MappingRecord], replicated: tuple[int, int], buckets: dict[int, Bucket]
-) -> Audited:
-    """Compare the replicated part of a range, ``replicated`` of its source offsets; count what no mapping record covers."""
+) -> tuple[int, int, AirmirrorError | None]:
+    """Compare the replicated part of a range, ``replicated`` of its source offsets; count what no mapping record covers. What was
+    found: the numbers of records that are equal, and that expired; the first error."""
     equal, expired = 0, 0
     errors: list[AirmirrorError] = []
     for first, end in uncovered(mappings, *replicated):
@@ -231,7 +227,7 @@ def _compared(
         compared = compare(logs, mapping, within=(item.start, item.end), seen=partial(_count, buckets, mapping.time_ms))
         equal, expired = equal + compared.records, expired + compared.gone
         errors += [compared.error] if compared.error is not None else []
-    return Audited(range=item, equal=equal, expired=expired, before=0, missing=0, error=errors[0] if errors else None)
+    return equal, expired, errors[0] if errors else None
 
 
 def _count(buckets: dict[int, Bucket], committed_ms: int, one: Records, other: Records) -> None:

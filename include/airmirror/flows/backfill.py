@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Audit, Bucket, Range, had_records_before
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
@@ -88,7 +87,7 @@ def backfill(opened: Opened, ranges: Sequence[Range], execute: Execute, order: W
     errors = [row.error for row in result.rows if row.error is not None and row.key in ends]
     if errors:
         final = any(not error.transient for error in errors)
-        raise BackfillFailed(flow.name, _suffix(flow), tuple(map(str, errors)), final)
+        raise BackfillFailed(flow.name, flow.settings.backfill_into_suffix or "", tuple(map(str, errors)), final)
     return result
 
 
@@ -107,7 +106,7 @@ def joined(one: Audit, other: Audit) -> Audit:
 
 def _create_topics(opened: Opened, beside: Opened, topics: Collection[str], tell: Tell) -> Mapping[str, str]:
     """The topics that are written, by source topic; created where they are missing. Raises BackfillFailed."""
-    flow, suffix = opened.flow, _suffix(opened.flow)
+    flow, suffix = opened.flow, opened.flow.settings.backfill_into_suffix or ""
     planned = plan_topics(opened)
     remote = {topic: planned.topics[topic] + suffix for topic in topics if topic in planned.topics}
     names = set(remote.values())
@@ -138,7 +137,3 @@ def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
         ends = offsets_with_patience(target, strange, LATEST)
     taken = sorted({log.topic for log, end in ends.items() if end})
     return [f"cluster {flow.target.alias!r} has topic {name!r} with records of another writer" for name in taken]
-
-
-def _suffix(flow: Flow) -> str:
-    return flow.settings.backfill_into_suffix or ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import PartitionFacts, TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.mappings import GATE, Action
 
@@ -78,7 +79,7 @@ def carry_out_reset(
     reason: str,
     by: str,
     name: str,
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell = silent,
 ) -> list[Reset]:
     """Carry out what a decision changes beyond the judgement; nothing if the gate only judges again.
 

@@ -18,6 +18,7 @@ from airmirror.quality.gate import Limits, judge
 from airmirror.quality.rows import Row
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.quality.verdict import Judgement
+from airmirror.tell import Tell, silent
 from airmirror.windows.findings import GateRow
 from airmirror.windows.judging import Gate, Judged
 from airmirror.windows.window import judge_window
@@ -89,7 +90,7 @@ def judge_flow(
     trusted: Container[str] = (),
     waived: Mapping[TopicPartition, int] | None = None,
     hears: Hears = lambda rows, judgement: None,
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell = silent,
 ) -> tuple[Judged, Judgement | None]:
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: no suite was asked.
 

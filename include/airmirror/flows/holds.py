@@ -132,7 +132,7 @@ def check_decision(flow: str, reason: str, by: str) -> None:
 def _decide(
     opened: Opened, partitions: Iterable[tuple[str, int]], action: Action, *, reason: str, by: str, write: bool = True
 ) -> list[Decision]:
-    """Write a decision about each partition; without ``write`` return what would be written."""
+    """Write a decision about each partition; a release deletes the gate's hold too. Without ``write``: what would be written."""
     positions, now = opened.ledger.state().positions, int(time.time() * 1000)
     decisions = [
         Decision(
@@ -146,13 +146,8 @@ def _decide(
         )
         for topic, number in partitions
     ]
-    if write:
-        _append(opened, decisions)
-    return decisions
-
-
-def _append(opened: Opened, decisions: Iterable[Decision]) -> None:
-    """Append them, and with a release delete the gate's hold."""
+    if not write:
+        return decisions
     held = opened.ledger.holds()
     records: list[tuple[bytes, bytes | None]] = []
     for decision in decisions:
@@ -163,3 +158,4 @@ def _append(opened: Opened, decisions: Iterable[Decision]) -> None:
     with Appender(opened.flow.target, mapping_topic(opened.flow.source.alias)) as appender:
         appender.append(records)
     catch_up_ledger(opened)
+    return decisions

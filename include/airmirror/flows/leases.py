@@ -8,6 +8,7 @@ from typing import TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from airmirror.config import Flow
+from airmirror.tell import Tell, silent
 from airmirror.windows.errors import FlowBusy
 
 LEAST_SECONDS, MARGIN_SECONDS = 180.0, 60.0
@@ -17,11 +18,7 @@ Done = TypeVar("Done")
 
 
 def when_free(
-    flow: Flow,
-    work: Callable[[], Done],
-    tell: Callable[[str], None] = lambda phase: None,
-    seconds: float | None = None,
-    others: Sequence[Flow] = (),
+    flow: Flow, work: Callable[[], Done], tell: Tell = silent, seconds: float | None = None, others: Sequence[Flow] = ()
 ) -> Done:
     """Do what needs the lease of the flow, or of ``others``, and wait while another window has it. Raises FlowBusy after
     ``seconds``; by default after the longest that a window of that flow takes, and after three minutes at the earliest."""

@@ -7,12 +7,12 @@ the newest of every partition, from which replication continues (invariants A, C
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger.pages import forget_pages
 from airmirror.offsets.pruning import delete_mappings, kept_topics, prune_mappings
+from airmirror.tell import Tell, silent
 
 DAY_MS = 86_400_000
 
@@ -25,13 +25,7 @@ class Pruned:
     pages: int
 
 
-def prune(
-    opened: Opened,
-    days: int,
-    *,
-    now_ms: int | None = None,
-    tell: Callable[[str], None] = lambda phase: None,
-) -> Pruned:
+def prune(opened: Opened, days: int, *, now_ms: int | None = None, tell: Tell = silent) -> Pruned:
     """Forget the flow's verified mapping records and its pages that are older than ``days`` days.
 
     Mapping records below the source's log starts go too; none of a flow or topic that is frozen, for it may return. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicN
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, FreezeLost, Ledger
 from airmirror.slot.compression import compression_of
+from airmirror.tell import Tell, silent
 from airmirror.topics.acls import remote_acls
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
@@ -88,7 +89,7 @@ def caught_up(opened: Opened, under: HeldLease | None = None, *, soon: bool = Fa
     return replace(opened, flow=as_decided(opened.flow, opened.ledger))
 
 
-def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
+def prepare(opened: Opened, tell: Tell = silent) -> Prepared:
     """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowFrozen; MirrorMakerBeside;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
@@ -16,7 +17,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.report_now import Now, contradictions, expectations, left, now, versions
 from airmirror.flows.report_rows import Span, StatedRange, cut_off, progress, told, windows
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.report.document import Document, now_ms, titled
+from airmirror.report.document import Document, titled
 from airmirror.times import utc
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
@@ -58,25 +59,47 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
     Raises NothingToReport, TopicNotDescribed, and what the target raises; what the source keeps back is in the report.
     """
     with record_of(opened) as record:
-        found = told(record.ledger, opened.flow.source.alias, span)
-        ledger_rows, ledger_notes = _compare_ledger(opened, record.ledger)
-        here = now(opened.flow.source, {each.key for each in found if each.is_newest})
+        flow, ledger = record.flow, record.ledger
+        found = told(ledger, flow.source.alias, span)
+        ledger_rows, ledger_notes = _compare_ledger(opened, ledger)
+        here = now(flow.source, {each.key for each in found if each.is_newest})
         groups, group_notes = _groups(record, here)
-        remote = {each.chosen[-1].remote for each in found if each.is_newest}
-        there = now(opened.flow.target, remote)
-        state = record.ledger.state().positions
-        rows = [each.row(left(each, here, state)) for each in found]
-        notes = (*here.not_known, *there.not_known, *group_notes, *ledger_notes)
-        return _report(
-            record=record,
-            span=span,
-            found=found,
-            rows=rows,
-            ledger_rows=ledger_rows,
-            groups=groups,
-            at=(here, there),
-            notes=notes,
-            by=by or expectations_of(None),
+        there = now(flow.target, {each.chosen[-1].remote for each in found if each.is_newest})
+        positions = ledger.state().positions
+        rows = [each.row(left(each, here, positions)) for each in found]
+        older = cut_off(ledger, found, span)
+        by = by or expectations_of(None)
+        wrong = contradictions(record, found, here, there)
+        numbers = _numbers(found, rows) | {"contradictions": len(wrong)}
+        more = _not_known(found, ledger_rows, older, by, numbers["records not read back"])
+        return Document(
+            kind="flow",
+            about=f"Flow {flow.name}",
+            headline=_headline(flow, numbers, found, is_cut=any(each.target_start > 0 for each in older)),
+            is_good=bool(found) and not (numbers["partitions not proven"] or numbers["offsets lost"] or wrong),
+            asked={"flow": flow.name, "from_ms": span.first_ms, "to_ms": span.end_ms},
+            numbers=numbers,
+            not_known=(*here.not_known, *there.not_known, *group_notes, *ledger_notes, *more),
+            sections=titled(
+                {
+                    "clusters": _clusters(record, here, there),
+                    "contradictions": [{"contradiction": line} for line in wrong],
+                    "partitions": rows,
+                    "windows": windows(found),
+                    "progress": progress(found),
+                    "holds": [_signed_by(asdict(hold)) for _, hold in sorted(ledger.holds().items())],
+                    "decisions": [
+                        _signed_by(asdict(each)) | {"action": each.action.name.lower()}
+                        for each in ledger.decisions()
+                        if span.holds(each.time_ms)
+                    ],
+                    "losses": [_signed_by(asdict(each)) for each in ledger.resets() if span.holds(each.time_ms)],
+                    "groups": groups,
+                    "ledger": ledger_rows,
+                    "expectations": expectations(flow, by),
+                    "versions": versions(record, here, there),
+                }
+            ),
         )
 
 
@@ -141,90 +164,49 @@ def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str,
     return rows, ()
 
 
-def _report(
-    record: Opened,
-    span: Span,
-    found: Sequence[StatedRange],
-    rows: Sequence[dict[str, Any]],
-    ledger_rows: Sequence[dict[str, Any]],
-    groups: Sequence[dict[str, Any]],
-    at: tuple[Now, Now],
-    notes: Sequence[str],
-    by: Expectations,
-) -> Document:
-    flow, ledger = record.flow, record.ledger
+def _numbers(found: Sequence[StatedRange], rows: Sequence[dict[str, Any]]) -> dict[str, int]:
     unproven = sum(not each.is_proven for each in found)
-    sums = {name: sum(row[name] for row in rows) for name in ("copied", "bytes", "lost")}
-    differ = sum(row["differ"] for row in ledger_rows)
-    to_copy = [row["left"] for row in rows if row["left"] is not None]
-    taken_over = sum(each.taken_over for each in found)
-    older = cut_off(ledger, found, span)
-    numbers = {
-        "records copied": sums["copied"],
-        "bytes copied": sums["bytes"],
+    numbers: dict[str, int] = {
+        "records copied": sum(row["copied"] for row in rows),
+        "bytes copied": sum(row["bytes"] for row in rows),
         "partitions": len(found),
         "partitions proven": len(found) - unproven,
         "partitions not proven": unproven,
-        "offsets lost": sums["lost"],
+        "offsets lost": sum(row["lost"] for row in rows),
         "records not read back": sum(each.not_read_back for each in found),
         "partitions held": sum(bool(each.held) for each in found),
     }
     if returned := sum(each.returned for each in found):
         numbers["records returned"] = returned
-    if to_copy:
+    if to_copy := [row["left"] for row in rows if row["left"] is not None]:
         numbers["offsets left to copy now"] = sum(to_copy)
-    more = [f"The ledger differs from the mapping topic in {differ} rows; the topic counts."] if differ else []
-    if taken_over:
-        more.append(f"{taken_over:,} records were copied by another tool: they were not compared.")
-    more += _of_older(older)
+    return numbers
+
+
+def _not_known(
+    found: Sequence[StatedRange],
+    ledger_rows: Sequence[dict[str, Any]],
+    older: Sequence[MappingRecord],
+    by: Expectations,
+    unread: int,
+) -> Iterator[str]:
+    if differ := sum(row["differ"] for row in ledger_rows):
+        yield f"The ledger differs from the mapping topic in {differ} rows; the topic counts."
+    if taken_over := sum(each.taken_over for each in found):
+        yield f"{taken_over:,} records were copied by another tool: they were not compared."
+    if older:
+        last = sorted(older, key=lambda each: each.time_ms)[-1]
+        yield OLDER.format(counted(len(older), "partition"), last.key, utc(last.time_ms))
     if found:
-        more.append(EXPECTATIONS)
+        yield EXPECTATIONS
     if by.suites is None:
-        more.append(f"The gate's expectations: {by.alone}.")
-    if numbers["records not read back"]:
-        more.append(READ_BACK.format(numbers["records not read back"]))
-    wrong = contradictions(record, found, *at)
-    numbers["contradictions"] = len(wrong)
-    return Document(
-        kind="flow",
-        about=f"Flow {flow.name}",
-        headline=_headline(record, numbers, taken_over, is_cut=any(each.target_start > 0 for each in older)),
-        is_good=bool(found) and not (unproven or sums["lost"] or wrong),
-        asked={"flow": flow.name, "from_ms": span.first_ms, "to_ms": span.end_ms},
-        numbers=numbers,
-        not_known=(*notes, *more),
-        sections=titled(
-            {
-                "clusters": _clusters(record, at),
-                "contradictions": [{"contradiction": line} for line in wrong],
-                "partitions": rows,
-                "windows": windows(found),
-                "progress": progress(found),
-                "holds": [_signed_by(asdict(hold)) for _, hold in sorted(ledger.holds().items())],
-                "decisions": [
-                    _signed_by(asdict(each)) | {"action": each.action.name.lower()}
-                    for each in ledger.decisions()
-                    if span.holds(each.time_ms)
-                ],
-                "losses": [_signed_by(asdict(each)) for each in ledger.resets() if span.holds(each.time_ms)],
-                "groups": groups,
-                "ledger": ledger_rows,
-                "expectations": expectations(flow, by),
-                "versions": versions(record, *at),
-            }
-        ),
-        made_ms=now_ms(),
-    )
+        yield f"The gate's expectations: {by.alone}."
+    if unread:
+        yield READ_BACK.format(unread)
 
 
-def _of_older(oldest: Sequence[MappingRecord]) -> Iterator[str]:
-    for last in sorted(oldest, key=lambda each: each.time_ms)[-1:]:
-        yield OLDER.format(counted(len(oldest), "partition"), last.key, utc(last.time_ms))
-
-
-def _headline(record: Opened, numbers: Mapping[str, int], taken_over: int, *, is_cut: bool) -> str:
+def _headline(flow: Flow, numbers: Mapping[str, int], found: Sequence[StatedRange], *, is_cut: bool) -> str:
     """One sentence. ``is_cut``: mapping records of the time may be pruned."""
-    flow = record.flow
     way = f"from {flow.source.alias} to {flow.target.alias}"
     if not numbers["partitions"]:
         what = f"What was copied {way} in this time is not known any more." if is_cut else ""
@@ -242,7 +224,7 @@ def _headline(record: Opened, numbers: Mapping[str, int], taken_over: int, *, is
         said += (
             f", and the target has acknowledged each of them; {numbers['records not read back']:,} were not read back"
         )
-    elif taken_over:
+    elif taken_over := sum(each.taken_over for each in found):
         said += f", and all but {taken_over:,} that another tool had copied were found equal on the target"
     else:
         said += ", and each of them was found equal on the target when it was copied"
@@ -254,7 +236,7 @@ def _signed_by(row: dict[str, Any]) -> dict[str, Any]:
     return {"time_ms": row.pop("time_ms"), "by": row.pop("by")} | row
 
 
-def _clusters(record: Opened, now: tuple[Now, Now]) -> list[dict[str, Any]]:
+def _clusters(record: Opened, *now: Now) -> list[dict[str, Any]]:
     """Both clusters: their ids by the record, and as they are now."""
     said, flow = record.ledger.identity(), record.flow
     ids = (said.source_cluster_id, said.target_cluster_id) if said else (None, None)

@@ -9,7 +9,6 @@ from itertools import count
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import delete_topics
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
@@ -71,8 +70,7 @@ class ResetOrder:
 def consider(opened: Opened, order: ResetOrder) -> list[Reset]:
     """Return what the order would do. Writes only the ledger. Raises FlowFrozen, ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
-    _check_frozen(opened.flow, opened.ledger.owners(), order)
-    _check_returns(opened, order)
+    _check_possible(opened, opened.ledger.owners(), order)
     topics = _remote_topics(opened, order)
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.refresh()
@@ -96,8 +94,7 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
     """Do it, under the flow's lease: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _lease(opened, tell, order.name or "reset") as (mirror, granted):
-        _check_frozen(opened.flow, granted.owners, order)
-        _check_returns(opened, order)
+        _check_possible(opened, granted.owners, order)
         if _finish(opened, order, granted.check, tell) and order.choice is not Choice.ACCEPT_LOSS:
             return []  # accepted again, a loss is the same; but what now can continue may still hold records that differ
         topics = _remote_topics(opened, order)
@@ -126,18 +123,14 @@ def carry_out(opened: Opened, order: ResetOrder, tell: Tell = silent) -> list[Re
     return resets
 
 
-def _check_frozen(flow: Flow, owners: Owners, order: ResetOrder) -> None:
-    """Raise FlowFrozen, or ResetNotPossible, where no window would copy what the order resets."""
-    check_not_shut(flow, owners)
+def _check_possible(opened: Opened, owners: Owners, order: ResetOrder) -> None:
+    """Raise FlowFrozen, or ResetNotPossible, where no window would copy what the order resets, or where the remote topic has more
+    than the flow's copies: that of a topic that returns is the original one, and into that of an aggregate others copy."""
+    check_not_shut(opened.flow, owners)
     for topic in order.topics:
         if freeze := owners.why_frozen(topic):
-            reason = frozen_topic(flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
+            reason = frozen_topic(opened.flow.name, topic, freeze.by, freeze.time_ms, freeze.reason)
             raise ResetNotPossible(topic, order.choice, reason)
-
-
-def _check_returns(opened: Opened, order: ResetOrder) -> None:
-    """Raise ResetNotPossible where the remote topic has more than the flow's copies: that of a topic that returns is the
-    original one, and into that of an aggregate others copy."""
     if order.recreate and opened.flow.is_aggregate:
         reason = (
             "other flows write to its remote topic, which would be deleted; without --recreate-remote-topic it is kept"

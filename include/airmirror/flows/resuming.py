@@ -32,15 +32,15 @@ def resume_after_rescues(
     reason: str,
     topics: Collection[str] = (),
     tell: Tell = silent,
-) -> list[Continuation]:
-    """Account for what was rescued of ``topics`` (none: of all), under the flow's lease; what was added. Done again, nothing is.
+) -> None:
+    """Account for what was rescued of ``topics`` (none: of all), under the flow's lease. Done again, nothing is added.
 
     The source is asked only where something was rescued that the flow has no account of. Its log must be the one that was
     copied: where it is not, the flow's windows say so. Raises a cluster's error, SlotFenced.
     """
     names = _rescued_since(opened, topics)
     if not names:
-        return []
+        return
     with Mirror.open(opened.flow, opened.ledger, "resume") as mirror:
         mirror.refresh()
         missing = mirror.source.refresh_existing(names)
@@ -51,7 +51,6 @@ def resume_after_rescues(
         if found:
             tell("resuming after what was rescued")
             commit(mirror, granted, fence_around(granted, 1).numbers[0], found, by=by, reason=reason)
-    return found
 
 
 def _rescued_since(opened: Opened, topics: Collection[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airmirror.errors import AirmirrorError
@@ -55,7 +55,7 @@ class Throttle:
     throttled: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FlowStatus:
     """A flow's totals; lag in records, to the high watermark.
 
@@ -70,16 +70,16 @@ class FlowStatus:
     behind: int  # partitions with something to copy
     unverified: int  # mapping records that no gate has judged
     held: dict[str, str]  # partition -> reason
-    errors: dict[str, str]
+    errors: dict[str, str] = field(default_factory=dict)
     windows: list[LastWindow]
     failing: list[Failing]  # what failed in the last windows, without a break, since when
-    latency: list[Latency]
+    latency: list[Latency] = field(default_factory=list)
     resets: list[str]  # what was decided with `airmirror reset`: when, who, why
     holds: list[Hold]
     frozen: dict[str, str]  # topic ("": the whole flow) -> by whom, when, why, and the way out
     throttle: Throttle
-    refused: list[str]  # topics that can't be replicated, and why
-    warnings: list[str]
+    refused: list[str] = field(default_factory=list)  # topics that can't be replicated, and why
+    warnings: list[str] = field(default_factory=list)
     needs_somebody: bool  # nothing gets better by itself
     unreachable: str = ""
     seen_ms: int | None = None
@@ -93,19 +93,17 @@ def flow_status(opened: Opened) -> FlowStatus:
         if not error.transient or not opened.ledger.state().known:
             raise
         return _as_last_seen(opened, error)
-    topics, ledger = without_frozen(opened, topics), opened.ledger
-    holds, failing = sorted_holds(ledger), still_failing(ledger)
+    topics = without_frozen(opened, topics)
     return FlowStatus(
         topics=len(topics.topics),
         partitions=len(planned),
         lag=sum(max(0, item.high_watermark - item.start) for item in planned),
         behind=sum(1 for item in planned if item.has_work),
         errors={str(item.key): str(item.error) for item in planned if item.error},
-        latency=measure(opened.flow, ledger),
+        latency=measure(opened.flow, opened.ledger),
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),
-        needs_somebody=needs_somebody(topics.refused, planned, holds, failing),
-        **_known(opened, holds, failing),
+        **_known(opened, topics.refused, planned),
     )
 
 
@@ -114,27 +112,22 @@ def _as_last_seen(opened: Opened, error: AirmirrorError) -> FlowStatus:
     with suppress(AirmirrorError):
         catch_up_soon(opened)
     ledger = opened.ledger
-    holds, failing = sorted_holds(ledger), still_failing(ledger)
     (shown, _), seen = ledger.last_seen(), ledger.numbers().get((SEEN, ""))
     return FlowStatus(
         topics=len({row.topic for row in shown}),
         partitions=len(shown),
         lag=sum(row.lag_records for row in shown),
         behind=sum(1 for row in shown if row.lag_records),
-        errors={},
-        latency=[],
-        refused=[],
-        warnings=[],
-        needs_somebody=needs_somebody((), (), holds, failing),
         unreachable=str(error),
         seen_ms=None if seen is None else round(seen * 1000),
-        **_known(opened, holds, failing),
+        **_known(opened),
     )
 
 
-def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[str, Any]:
-    """The fields that the ledger tells alone."""
+def _known(opened: Opened, refused: Sequence[RefusedTopic] = (), planned: Sequence[Planned] = ()) -> dict[str, Any]:
+    """The fields that the ledger tells alone, and whether a person is needed."""
     ledger = opened.ledger
+    holds, failing = sorted_holds(ledger), still_failing(ledger)
     return {
         "flow": opened.flow.name,
         "unverified": len(ledger.unverified()),
@@ -145,6 +138,7 @@ def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[st
         "holds": holds,
         "frozen": {topic: why for topic, why in why_frozen(opened).items() if why},
         "throttle": throttle_of(opened),
+        "needs_somebody": needs_somebody(refused, planned, holds, failing),
     }
 
 

@@ -73,15 +73,13 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         for reset in ledger.resets():
             resets.get(reset.key, set()).update((reset.lost_first, reset.start))
         for key, last in chosen.items():
-            mappings = list(ledger.mappings(*key, last.source_topic_id))
-            end = ends.get(last.remote, last.target_end)
             rows.append(
                 _compared(
                     logs=logs,
-                    mappings=mappings,
+                    mappings=list(ledger.mappings(*key, last.source_topic_id)),
                     last=last,
                     progress=progress.get(key, -1),
-                    end=end,
+                    end=ends.get(last.remote, last.target_end),
                     resets=resets[key],
                     is_ours=not (flow.is_aggregate or owners.why_frozen(key.topic)),
                 )

@@ -13,7 +13,7 @@ from airmirror.clusters.security.model import OAUTHBEARER, Login, Security, Stor
 from airmirror.clusters.security.settings import security_of
 from airmirror.clusters.security.stores import identity, kind_of, trusted
 from airmirror.config import Cluster
-from airmirror.config.keys import LIBRDKAFKA, LOG_IN, ROLES
+from airmirror.config.keys.clients import LIBRDKAFKA, LOG_IN, ROLES
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from airmirror.config.errors import Problem
 from airmirror.config.foreign.tree import Node
-from airmirror.config.keys import CONNECTION, KEYS, KeyScope
+from airmirror.config.keys import KEYS, KeyScope
+from airmirror.config.keys.clients import CONNECTION
 from airmirror.config.model import Setting
 
 PACKAGE = "org.apache.kafka.connect.mirror."
@@ -68,9 +69,8 @@ class FoundSettings:
         return self.settings.setdefault(key, Setting(key, value.text, value.line)).value == value.text
 
 
-def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
-    """The settings of all connectors' flows and clusters."""
-    found = FoundSettings()
+def flows_of(connectors: Sequence[Connector], found: FoundSettings) -> None:
+    """Put the settings of all connectors' flows and clusters to ``found``."""
     fit = []
     for connector in connectors:
         if connector.get("source.cluster.alias"):
@@ -79,7 +79,7 @@ def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
             problem = "lacks source.cluster.alias, which names its flow"
             found.problems.append(Problem(connector.line, connector.name, problem))
     if not fit:
-        return found
+        return
     aliases = dict.fromkeys(alias for connector in fit for alias in connector.flow.split("->"))
     found.put("clusters", Node(fit[0].line, ", ".join(aliases)))
     for name in dict.fromkeys(connector.flow for connector in fit):
@@ -95,7 +95,6 @@ def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
             found.problems.append(Problem(next(iter(of_flow.values())).line, name, problem))
             continue
         _flow(found, name, of_flow)
-    return found
 
 
 def _flow(found: FoundSettings, name: str, connectors: Mapping[str, Connector]) -> None:

@@ -64,10 +64,11 @@ def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
             _tell(found, cluster, f"{path}.{side}", _OF_CLUSTER, _OF_CONNECT)
         both = dict(_cluster(to, "target.cluster.", found)) | dict(_cluster(source, "source.cluster.", found))
         names = f"{source.at('alias').text}->{to.at('alias').text}"
+        patterns = {key: mirror.at(name) for name, key in _PATTERNS.items() if name in mirror.fields}
         for name, kind in _CONNECTORS.items():
             if name in mirror.fields:
                 node = mirror.at(name)
-                made = _connector(node, f"{names}.{kind}", kind, found, clusters=both, patterns=_patterns(mirror))
+                made = _connector(node, f"{names}.{kind}", kind, found, clusters=both, patterns=patterns)
                 yield replace(made, workers_offsets=_workers_offsets(to))
 
 
@@ -97,10 +98,6 @@ def _connector(
     if "tasksMax" in node.fields and kind == SOURCE:
         config["tasks.max"] = node.at("tasksMax")
     return Connector(name, kind, config, node.line)
-
-
-def _patterns(mirror: Node) -> dict[str, Node]:
-    return {key: mirror.at(name) for name, key in _PATTERNS.items() if name in mirror.fields}
 
 
 def _cluster(node: Node, prefix: str, found: FoundSettings) -> Iterator[tuple[str, Node]]:

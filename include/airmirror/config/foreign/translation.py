@@ -46,17 +46,13 @@ def translate(text: str, name: str, secrets_from: str | None = None) -> Translat
         text = text.encode("iso-8859-1").decode()
     except UnicodeError:
         raise ConfigurationError(name, (Problem(None, "", "neither YAML nor JSON: it is no UTF-8"),)) from None
-    said = FoundSettings()
-    connectors = [each for document in parse(text, name) for each in _connectors(document, said)]
-    if not connectors and not said.problems:
-        said.problems.append(Problem(None, "", "it has no connector of MirrorMaker 2"))
-    found = flows_of(connectors)
+    found = FoundSettings()
+    connectors = [each for document in parse(text, name) for each in _connectors(document, found)]
+    if not connectors and not found.problems:
+        found.problems.append(Problem(None, "", "it has no connector of MirrorMaker 2"))
+    flows_of(connectors, found)
     settings, problems = secrets.with_providers(list(found.settings.values()), place)
-    return Translation(
-        settings=tuple(settings),
-        notes=(*said.notes, *found.notes),
-        problems=(*said.problems, *found.problems, *problems),
-    )
+    return Translation(tuple(settings), tuple(found.notes), (*found.problems, *problems))
 
 
 def _connectors(document: Node, said: FoundSettings) -> Iterator[Connector]:

@@ -86,7 +86,10 @@ def _node(node: YamlNode, left: Iterator[int]) -> Node:
         for key, _ in node.value:
             if not isinstance(key, ScalarNode):
                 raise _NoNameError(key.start_mark.line + 1)
-        return Node(line, {key.value: _with_line(_node(value, left), key) for key, value in node.value})
+        # A value is where its key is, whatever lines it fills.
+        return Node(
+            line, {key.value: Node(key.start_mark.line + 1, _node(value, left).value) for key, value in node.value}
+        )
     if isinstance(node, SequenceNode):
         return Node(line, tuple(_node(each, left) for each in node.value))
     kind = node.tag.rpartition(":")[2]
@@ -95,8 +98,3 @@ def _node(node: YamlNode, left: Iterator[int]) -> Node:
     if kind == "bool":
         return Node(line, str(node.value.lower() in ("true", "yes", "on")).lower())
     return Node(line, node.value)
-
-
-def _with_line(node: Node, key: YamlNode) -> Node:
-    """A value is where its key is, whatever lines it fills."""
-    return Node(key.start_mark.line + 1, node.value)

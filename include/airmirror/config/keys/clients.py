@@ -49,6 +49,9 @@ COMMON = _names(
     """
 )
 
+CONNECTION = SECURITY | COMMON
+"""The settings that every kind of client knows."""
+
 CONSUMER = _names(
     """
     allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack default.api.timeout.ms
@@ -78,11 +81,14 @@ ADMIN = _names(
 )
 
 ROLES = {
-    "consumer": SECURITY | COMMON | CONSUMER,
-    "producer": SECURITY | COMMON | PRODUCER,
-    "admin": SECURITY | COMMON | ADMIN,
+    "consumer": CONNECTION | CONSUMER,
+    "producer": CONNECTION | PRODUCER,
+    "admin": CONNECTION | ADMIN,
 }
 """The settings that each kind of client knows."""
+
+CLIENT = frozenset().union(*ROLES.values())
+"""The settings that any kind of client knows."""
 
 LOG_IN = _names(
     """
@@ -112,6 +118,9 @@ LIBRDKAFKA = _names(
     """
 )
 """What counts besides LOG_IN for everything else, which goes through librdkafka."""
+
+READ = COPIES | LIBRDKAFKA
+"""The client settings that count here."""
 
 SET_HERE = _names(
     "acks enable.idempotence max.in.flight.requests.per.connection retries transactional.id transaction.two.phase.commit.enable"
