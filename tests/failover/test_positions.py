@@ -52,7 +52,6 @@ def last_seen(
         resets=lambda: resets,
         owners=lambda: SimpleNamespace(is_apart=lambda topic: False),
         last_mappings=lambda: ours,
-        load_checkpoints=None,
         checkpoints=lambda: {each.key: each for each in checkpoints},
         checkpoint_times=lambda: {each.key: time_ms for each, time_ms in checkpoints.items()},
         other=lambda name: SimpleNamespace(last_mappings=lambda: {(each.topic, 0): each for each in its}),

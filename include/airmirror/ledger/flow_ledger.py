@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -21,7 +20,7 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, verified
+from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, tables_of, verified
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
@@ -29,7 +28,6 @@ from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, Mapping
 from airmirror.wire.owners import Owners, Ownership
 
 Ends = Mapping[int, int]  # offsets by partition
-Load = Callable[[Connection, str, str, Sequence[Entry]], int]
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 Newest = TypeVar("Newest", bound=MappingRecord | Verified)
@@ -99,34 +97,19 @@ class FlowLedger:
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
-    def load_mappings(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the mapping topic, in log order; malformed ones are counted and logged.
+    def load(self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None) -> None:
+        """Take in records of an internal topic, in log order; malformed ones are counted and logged.
 
         ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
         loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
         """
-        self._load("mappings", loading.load_mappings, topic, topic_id, entries, at=at, since=since)
-
-    def load_progress(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None, *, cluster: str
-    ) -> None:
-        """Take in records of ``mm2-offsets`` of a source cluster, like ``load_mappings``."""
-        load = partial(loading.load_progress, cluster=cluster)
-        self._load("progress", load, topic, topic_id, entries, at=at, since=since)
-
-    def load_checkpoints(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the checkpoints topic, like ``load_mappings``."""
-        self._load("checkpoints", loading.load_checkpoints, topic, topic_id, entries, at=at, since=since)
-
-    def load_offset_syncs(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the offset-syncs topic, like ``load_mappings``."""
-        self._load("offset_syncs", loading.load_offset_syncs, topic, topic_id, entries, at=at, since=since)
+        with writing(self.engine, self.flow) as connection:
+            new = scanning.advance(connection, self.flow, topic, topic_id, entries, at=at, since=since)
+            malformed = loading.load(connection, self.flow, topic, new)
+            self.malformed += malformed
+            if malformed and " " not in self.flow:  # a flow's own topics, not a part's
+                kind = tables_of(topic)[0].name
+                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
@@ -358,32 +341,6 @@ class FlowLedger:
             if isinstance(record, kind):
                 found[key] = record
         return found
-
-    def _load(
-        self,
-        kind: str,
-        load: Load,
-        topic: str,
-        topic_id: UUID,
-        entries: Sequence[Entry],
-        *,
-        at: Ends,
-        since: Ends | None,
-    ) -> None:
-        with writing(self.engine, self.flow) as connection:
-            new = scanning.advance(
-                connection=connection,
-                flow=self.flow,
-                topic=topic,
-                topic_id=topic_id,
-                entries=entries,
-                at=at,
-                since=since,
-            )
-            malformed = load(connection, self.flow, topic, new)
-            self.malformed += malformed
-            if malformed and " " not in self.flow:  # a flow's own topics, not a part's
-                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def _ask(
         self, query: Callable[Concatenate[Connection, str, P], Answer], *args: P.args, **kwargs: P.kwargs

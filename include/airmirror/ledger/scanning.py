@@ -12,19 +12,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import rows_of, upsert
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.groups import last_begun, note_begun
-from airmirror.ledger.tables import (
-    LATER,
-    OWN,
-    checkpoints,
-    control,
-    mappings,
-    metadata,
-    newest,
-    offset_syncs,
-    progress,
-    scanned,
-    verified,
-)
+from airmirror.ledger.tables import LATER, OWN, metadata, newest, scanned, tables_of
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
 from airmirror.wire.mappings import Record, ResetRecord
@@ -36,12 +24,12 @@ TOMBSTONES_MS = 24 * HOUR_MS
 
 
 def advance(
-    *,
     connection: Connection,
     flow: str,
     topic: str,
     topic_id: UUID,
     entries: Sequence[Entry],
+    *,
     at: Mapping[int, int],
     since: Mapping[int, int] | None,
 ) -> list[Entry]:
@@ -127,15 +115,6 @@ def renamed(resets: Sequence[ResetRecord]) -> frozenset[str]:
     """The topics of which the last that was decided of their names is that they go into another remote topic."""
     decided = {reset.topic: reset.choice for reset in resets if reset.choice in ("new-topic", "forget")}
     return frozenset(topic for topic, choice in decided.items() if choice == "new-topic")
-
-
-def tables_of(topic: str) -> tuple[sql.Table, ...]:
-    """The tables that are read from an internal topic: mappings, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
-    if is_progress_topic(topic):
-        return (progress,)
-    if topic.startswith("mm2-offset-syncs"):
-        return (offset_syncs,)
-    return (mappings, newest, verified, control) if is_mapping_topic(topic) else (checkpoints,)
 
 
 def is_own(topic: str) -> bool:

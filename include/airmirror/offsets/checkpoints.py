@@ -79,7 +79,7 @@ def emit_checkpoints(
             before, decided = decided, resets(mirror)
             if decided != before:  # since the positions were translated
                 rows = group_positions(mirror)
-            load_written(mirror.target, topic, ledger, ledger.load_checkpoints)
+            load_written(mirror.target, topic, ledger)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
         written = write_anew(into, ledger, records, window=window, tell=tell, under=under)
@@ -111,7 +111,7 @@ def rewind_checkpoints(
             return 0
 
         def records() -> list[tuple[bytes, bytes]]:
-            load_written(target, topic, ledger, ledger.load_checkpoints)
+            load_written(target, topic, ledger)
             found = []
             for last in ledger.checkpoints().values():
                 start, end = starts.get(TopicPartition(last.topic, last.partition), (0, last.downstream))

@@ -83,7 +83,7 @@ def emit_offset_syncs(
             ensure_topic(cluster, topic, replicas, COMPACTED, "offset-syncs.topic.replication.factor")
 
         def records() -> list[tuple[bytes, bytes]]:
-            load_written(routes, topic, ledger, ledger.load_offset_syncs)
+            load_written(routes, topic, ledger)
             return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
 
         into = Destination(flow, cluster, topic, "offset-syncs")
@@ -111,7 +111,7 @@ def rewind_offset_syncs(
     with Routes(cluster, "airmirror|syncs") as routes:
 
         def records() -> list[tuple[bytes, bytes]]:
-            load_written(routes, topic, ledger, ledger.load_offset_syncs)
+            load_written(routes, topic, ledger)
             written = ledger.offset_syncs()
             rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
             return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]

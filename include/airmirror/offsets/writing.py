@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -16,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import Entry, TopicPartition
+from airmirror.partitions import TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.index import load_tail, scanned_of
@@ -38,17 +37,13 @@ class RecordsNotWritten(AirmirrorError, transient=True):
         return f"cluster {self.cluster!r}: nothing was written to {self.topic!r}: {self.reason}"
 
 
-Loader = Callable[[str, UUID, Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]
-"""The ledger's method that takes in records of a topic, like ``FlowLedger.load_checkpoints``."""
-
-
-def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -> None:
+def load_written(routes: Routes, topic: str, ledger: FlowLedger) -> None:
     """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts."""
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
     start = scanned_of(routes, ledger, {log: end}).get(log, 0)
-    load_tail(routes, log, start, end, partial(load, topic, topic_id))
+    load_tail(routes, log, start, end, partial(ledger.load, topic, topic_id))
 
 
 @dataclass(frozen=True)
