@@ -48,7 +48,7 @@ def last_seen(
     ours = {("orders", 0): made(MappingRecord, topic="orders", remote_topic="east.orders")}
     its = [made(MappingRecord, topic=topic, remote_topic=name) for topic, name in (brought or {}).items()]
     index = SimpleNamespace(
-        last_seen=lambda: ([], lags),
+        group_lags=lambda: lags,
         resets=lambda: resets,
         owners=lambda: SimpleNamespace(is_apart=lambda topic: False),
         last_mappings=lambda: ours,

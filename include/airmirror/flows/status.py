@@ -115,7 +115,7 @@ def _as_last_seen(opened: Opened, error: AirmirrorError) -> FlowStatus:
         catch_up_soon(opened)
     ledger = opened.ledger
     holds, failing = sorted_holds(ledger), still_failing(ledger)
-    (shown, _), seen = ledger.last_seen(), ledger.numbers().get((SEEN, ""))
+    shown, seen = ledger.partition_metrics(), ledger.numbers().get((SEEN, ""))
     return FlowStatus(
         topics=len({row.topic for row in shown}),
         partitions=len(shown),

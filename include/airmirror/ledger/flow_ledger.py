@@ -287,10 +287,14 @@ class FlowLedger:
         """Replace the lags of the source's groups."""
         self._do(groups.replace_rows, group_lags, rows)
 
-    def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
-        """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""
+    def partition_metrics(self) -> list[PartitionMetrics]:
+        """Return the numbers of partitions as the last windows and gates left them, by topic and partition."""
         with reading(self.engine) as connection:
-            return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
+            return metrics.partitions(connection, self.flow)
+
+    def group_lags(self) -> list[GroupLag]:
+        """Return the lags of the source's groups when they were last read, by group, topic and partition."""
+        return self._ask(groups.group_lags_of)
 
     def last_begun(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""

@@ -57,11 +57,6 @@ class Ledger:
         with reading(self.engine) as connection:
             return groups.latest_group_lags(connection)
 
-    def flow_group_lags(self, flow: str) -> list[GroupLag]:
-        """Return the lags of the consumer groups of one flow's source when they were last read."""
-        with reading(self.engine) as connection:
-            return groups.group_lags_of(connection, flow)
-
     def read_again(self) -> list[ReadAgain]:
         """Records that groups would read again if they failed over now, as the last runs found it."""
         with reading(self.engine) as connection:

@@ -134,7 +134,7 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
 def _lags_last_seen(journal: Journal) -> list[GroupLag]:
     """The lags that the ledger remembers, of the groups that the flow moves by now."""
     chosen = _chosen(journal.flow.settings)
-    return [lag for lag in journal.index.last_seen()[1] if chosen.matches(lag.group)]
+    return [lag for lag in journal.index.group_lags() if chosen.matches(lag.group)]
 
 
 def _chosen(settings: Settings) -> TopicFilter:
