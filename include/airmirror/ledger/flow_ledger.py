@@ -277,7 +277,7 @@ class FlowLedger:
 
     def group_offsets(self) -> list[GroupOffset]:
         """Return the rows of the last run of sync_group_offsets, by group, topic and partition."""
-        return self._ask(groups.all_group_offsets)
+        return self._ask(groups.of_groups, group_offsets, GroupOffset)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last run's rows with those of a new one."""
@@ -294,7 +294,7 @@ class FlowLedger:
 
     def group_lags(self) -> list[GroupLag]:
         """Return the lags of the source's groups when they were last read, by group, topic and partition."""
-        return self._ask(groups.group_lags_of)
+        return self._ask(groups.of_groups, group_lags, GroupLag)
 
     def last_begun(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""

@@ -141,16 +141,6 @@ def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int],
     return {(row.topic, row.partition): row.upstream for row in rows}
 
 
-def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
-    """Return the rows of the last run, by group, topic and partition."""
-    return _of_flow(connection, flow, group_offsets, GroupOffset)
-
-
-def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
-    """Return those of one flow, by group, topic and partition."""
-    return _of_flow(connection, flow, group_lags, GroupLag)
-
-
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
     """Those of all flows; of a partition that several flows have read a group of, what was read last."""
     query = sql.select(*columns_of(group_lags, GroupLag)).order_by(group_lags.c.time_ms)
@@ -188,7 +178,8 @@ def last_begun(connection: Connection, flow: str, task: str) -> int | None:
     return found
 
 
-def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
+def of_groups(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
+    """Return the rows of a flow in a table that has one of each group and partition, by group, topic and partition."""
     return sorted(objects_of(connection, table, kind, flow), key=lambda row: (row.group, row.topic, row.partition))
 
 
