@@ -11,8 +11,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
-from airmirror.ledger.database import exclude, reading, rows_of, writing
+from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning, tables
+from airmirror.ledger.database import exclude, objects_of, reading, rows_of, writing
 from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
@@ -20,7 +20,6 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, tables_of, verified
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
@@ -86,12 +85,12 @@ class FlowLedger:
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
         with reading(self.engine) as connection:
-            mappings = self._newest(connection, newest, MappingRecord)
+            mappings = self._newest(connection, tables.newest, MappingRecord)
             own, others = queries.progress_of(connection, self.flow)
             return State(
                 mappings=mappings,
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
-                verified=self._newest(connection, verified, Verified),
+                verified=self._newest(connection, tables.verified, Verified),
                 holds=queries.holds_of(connection, self.flow),
                 forgotten=self._forgotten(connection),
                 scanned=scanning.all_scanned(connection, self.flow),
@@ -108,7 +107,7 @@ class FlowLedger:
             malformed = loading.load(connection, self.flow, topic, new)
             self.malformed += malformed
             if malformed and " " not in self.flow:  # a flow's own topics, not a part's
-                kind = tables_of(topic)[0].name
+                kind = tables.tables_of(topic)[0].name
                 metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def progress(self) -> dict[tuple[str, int], int]:
@@ -124,7 +123,7 @@ class FlowLedger:
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
         with reading(self.engine) as connection:
-            return self._newest(connection, verified, Verified)
+            return self._newest(connection, tables.verified, Verified)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
@@ -159,7 +158,7 @@ class FlowLedger:
     def last_mappings(self) -> dict[tuple[str, int], MappingRecord]:
         """The newest mapping record, by topic and partition: that of the largest source end."""
         with reading(self.engine) as connection:
-            return self._newest(connection, newest, MappingRecord)
+            return self._newest(connection, tables.newest, MappingRecord)
 
     def mappings(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
@@ -277,24 +276,25 @@ class FlowLedger:
 
     def group_offsets(self) -> list[GroupOffset]:
         """Return the rows of the last run of sync_group_offsets, by group, topic and partition."""
-        return self._ask(groups.of_groups, group_offsets, GroupOffset)
+        return self._ask(groups.of_groups, tables.group_offsets, GroupOffset)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last run's rows with those of a new one."""
-        self._do(groups.replace_rows, group_offsets, rows)
+        self._do(groups.replace_rows, tables.group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
         """Replace the lags of the source's groups."""
-        self._do(groups.replace_rows, group_lags, rows)
+        self._do(groups.replace_rows, tables.group_lags, rows)
 
     def partition_metrics(self) -> list[PartitionMetrics]:
         """Return the numbers of partitions as the last windows and gates left them, by topic and partition."""
         with reading(self.engine) as connection:
-            return metrics.partitions(connection, self.flow)
+            found = objects_of(connection, tables.partition_metrics, PartitionMetrics, self.flow)
+        return sorted(found, key=lambda row: row.key)
 
     def group_lags(self) -> list[GroupLag]:
         """Return the lags of the source's groups when they were last read, by group, topic and partition."""
-        return self._ask(groups.of_groups, group_lags, GroupLag)
+        return self._ask(groups.of_groups, tables.group_lags, GroupLag)
 
     def last_begun(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
@@ -311,7 +311,7 @@ class FlowLedger:
     def forget(self) -> None:
         """Delete everything of this flow that can be read or measured again."""
         with writing(self.engine, self.flow) as connection:
-            for table in (table for table in metadata.sorted_tables if table not in KEPT):
+            for table in (table for table in tables.metadata.sorted_tables if table not in tables.KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
@@ -328,7 +328,7 @@ class FlowLedger:
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):
                 return False
-            for table in (table for table in metadata.sorted_tables if table not in KEPT):
+            for table in (table for table in tables.metadata.sorted_tables if table not in tables.KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
                 connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
         return True

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import columns_of, objects_of, upsert
 from airmirror.ledger.queries import mapping_of
-from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
+from airmirror.ledger.tables import checkpoints, group_lags, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord
@@ -120,19 +120,10 @@ def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, 
 
 
 @dataclass(frozen=True)
-class CheckpointPlace:
+class CheckpointPlace(GroupPartition):
     """The place of a checkpoint: the group, and the target's topic and partition that its position is in."""
 
     flow: str
-    group: str
-    topic: str
-    partition: int
-
-
-def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
-    """Return those of all flows, in order."""
-    columns = columns_of(checkpoints, CheckpointPlace)
-    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:

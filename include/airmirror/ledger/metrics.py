@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, by_partition, columns_of, delete, is_of, key_of, same, upsert
+from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, same, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
@@ -48,7 +48,7 @@ MALFORMED = "malformed"  # a counter, by what the records should have been
 
 
 @dataclass(frozen=True)
-class PartitionMetrics:
+class PartitionMetrics(CopyFacts):
     """A partition's numbers. Times in epoch milliseconds, -1 where there is none.
 
     ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed, ``age_ms``
@@ -61,9 +61,6 @@ class PartitionMetrics:
     """
 
     flow: str
-    topic: str
-    partition: int
-    remote_topic: str
     records: int
     bytes: int
     newest_ms: int
@@ -232,21 +229,6 @@ def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
     cut = {(name, label[:LONGEST_LABEL]): value for (name, label), value in numbers.items()}
     rows = [{"flow": flow, "name": name, "label": label, "value": value} for (name, label), value in cut.items()]
     upsert(connection, flow_metrics, rows)
-
-
-def partitions(connection: Connection, flow: str | None = None) -> list[PartitionMetrics]:
-    """The partitions of all flows, or of one."""
-    own = partition_metrics.c
-    query = sql.select(*columns_of(partition_metrics, PartitionMetrics)).order_by(own.flow, own.topic, own.partition)
-    query = query if flow is None else query.where(own.flow == flow)
-    return [PartitionMetrics(*row) for row in connection.execute(query)]
-
-
-def flows(connection: Connection) -> list[FlowMetric]:
-    """All flows' own numbers."""
-    own = flow_metrics.c
-    query = sql.select(own.flow, own.name, own.label, own.value).order_by(own.flow, own.name, own.label)
-    return [FlowMetric(*row) for row in connection.execute(query)]
 
 
 def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int, int | None]]:
