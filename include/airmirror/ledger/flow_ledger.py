@@ -186,7 +186,9 @@ class FlowLedger:
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""
-        return self._ask(queries.windows, limit)
+        with reading(self.engine) as connection:
+            names = queries.latest_windows(connection, self.flow, limit)
+            return queries.window_rows(connection, self.flow, names)
 
     def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
         """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.

@@ -106,11 +106,6 @@ def latest_windows(connection: Connection, flow: str, limit: int) -> Sequence[st
     return connection.scalars(latest.limit(limit)).all()
 
 
-def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
-    """The latest windows that committed anything, the newest first."""
-    return window_rows(connection, flow, latest_windows(connection, flow, limit))
-
-
 def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
     """Return what windows of these names have committed, the newest first."""
     key = mappings.c.topic + sql.literal("-") + sql.cast(mappings.c.partition, sql.String)
