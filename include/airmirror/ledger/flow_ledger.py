@@ -180,7 +180,7 @@ class FlowLedger:
         return scanning.forgotten(connection, self.flow, resets)
 
     def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
-        """The mapping records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
+        """Yield a window's mapping records after an offset of the mapping topic, by topic, partition and source offset."""
         with reading(self.engine) as connection:
             yield from queries.of_window(connection, self.flow, window, after)
 
@@ -257,11 +257,14 @@ class FlowLedger:
         return self._ask(groups.first_mappings, partitions)
 
     def mappings_at(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """For each position of a partition the first mapping record with a copied record at or after it."""
+        """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
         return self._ask(groups.mappings_at, positions, side)
 
     def mappings_around(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """Return, by source offset, all mapping records from the last copied record before each position to the next one."""
+        """All mapping records from the last with a copied record before each position to the first with one at or after it.
+
+        Each once, by topic, partition and source offset; from the first or to the last one where there is none.
+        """
         return self._ask(groups.mappings_around, positions, side)
 
     def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
@@ -269,7 +272,7 @@ class FlowLedger:
         return self._ask(groups.all_checkpoints)
 
     def checkpoint_times(self) -> dict[tuple[str, str, int], int]:
-        """Return when these were written, in epoch milliseconds."""
+        """Return when these were written, in epoch milliseconds; -1: unknown."""
         return self._ask(groups.checkpoint_times)
 
     def offset_syncs(self) -> dict[tuple[str, int], int]:

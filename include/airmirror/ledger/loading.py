@@ -121,7 +121,7 @@ def _resets_since(connection: Connection, flow: str, offset: int) -> dict[tuple[
 
 
 def _is_below(row: Row | None, other: Row | None, seen: int) -> bool:
-    """Whether a verdict says less of a topic than an ``other`` one, which was written after ``seen``."""
+    """Return whether a verdict says less of a topic than an ``other`` one, which was written after ``seen``."""
     if row is None or other is None or row["source_topic_id"] != other["source_topic_id"]:
         return False
     return bool(row["source_offset"] < other["source_offset"] and seen <= other["log_offset"])

@@ -33,7 +33,7 @@ PAGE, JSON = SUFFIXES
 
 @dataclass(frozen=True)
 class PagePlace:
-    """Where the pages of a kind lie: those of a flow, or of a comparison by its name."""
+    """The place of the pages of a kind: those of a flow, or of a comparison by its name."""
 
     kind: str
     flow: str

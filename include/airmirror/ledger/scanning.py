@@ -1,4 +1,4 @@
-"""How far a flow's internal topics were read, and what was loaded from each of them."""
+"""The offsets up to which a flow's internal topics were read, and what was loaded from each of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def advance(
 
 
 def scanned_of(connection: Connection, flow: str, topic: str) -> Sequence[Any]:
-    """How far a topic was read, a row a partition."""
+    """The offsets up to which a topic was read, a row a partition."""
     return connection.execute(rows_of(scanned, "topic"), {"flow": flow, "topic": topic}).all()
 
 
@@ -70,7 +70,6 @@ def all_scanned(connection: Connection, flow: str) -> dict[str, tuple[UUID, dict
 
 
 def forget_topic(connection: Connection, flow: str, topic: str) -> None:
-    """Delete what was loaded from a topic, and how far it was read."""
     for table in tables_of(topic):
         connection.execute(table.delete().where(table.c.flow == flow))
     connection.execute(scanned.delete().where(scanned.c.flow == flow, scanned.c.topic == topic))
@@ -90,7 +89,6 @@ def forget_slept(connection: Connection, flow: str, topics: Sequence[str], now_m
 
 
 def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of every table that is read from the flow's own topics, in order."""
     found = {}
     for table in (table for table in metadata.sorted_tables if table not in (*OWN, *LATER)):
         query = sql.select(table).where(table.c.flow == flow).order_by(*table.primary_key.columns)
