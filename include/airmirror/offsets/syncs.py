@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
@@ -105,10 +104,9 @@ def rewind_offset_syncs(
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
-    if topic not in connect(cluster).topic_names():
-        return 0
-
     with Routes(cluster, "airmirror|syncs") as routes:
+        if routes.refresh_existing([topic]):
+            return 0
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger)
