@@ -21,6 +21,7 @@ from airmirror.offsets.positions import GroupPosition, group_positions, known_re
 from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.windows.mirror import Mirror
@@ -49,12 +50,7 @@ def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, 
 
 
 def emit_checkpoints(
-    flow: Flow,
-    ledger: FlowLedger,
-    *,
-    window: str,
-    tell: Callable[[str], None] = lambda phase: None,
-    under: HeldLease | None = None,
+    flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 
@@ -95,7 +91,7 @@ def rewind_checkpoints(
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
     held: Callable[[], None],
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell,
 ) -> int:
     """After a reset: say where groups resume in remote partitions that no longer reach to their checkpoints; how many.
 

@@ -17,6 +17,7 @@ from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.wire.mappings import MappingRecord
@@ -58,12 +59,7 @@ def _points(record: MappingRecord, lag_max: int, written: int, verified: int) ->
 
 
 def emit_offset_syncs(
-    flow: Flow,
-    ledger: FlowLedger,
-    *,
-    window: str,
-    tell: Callable[[str], None] = lambda phase: None,
-    under: HeldLease | None = None,
+    flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
@@ -94,7 +90,7 @@ def rewind_offset_syncs(
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
     held: Callable[[], None],
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell,
 ) -> int:
     """After a reset: say where partitions resume (source and target offset), below what was written before; how many.
 

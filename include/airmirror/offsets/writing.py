@@ -16,6 +16,7 @@ from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.index import load_tail, scanned_of
@@ -64,13 +65,7 @@ Records = Callable[[], Sequence[tuple[bytes, bytes]]]
 
 
 def write_anew(
-    into: Destination,
-    ledger: FlowLedger,
-    records: Records,
-    *,
-    window: str,
-    tell: Callable[[str], None],
-    under: HeldLease | None = None,
+    into: Destination, ledger: FlowLedger, records: Records, *, window: str, tell: Tell, under: HeldLease | None
 ) -> int:
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no lease.
 
@@ -88,7 +83,7 @@ def write_anew(
         return write(into, records, held=granted.check, tell=tell)
 
 
-def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Callable[[str], None]) -> int:
+def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Tell) -> int:
     """The same under a lease that is held already: ``held`` raises where it is another's by now (invariant B).
 
     Raises RecordsNotWritten, AccessDenied, and what ``held`` does.
