@@ -151,10 +151,8 @@ def note_begun(connection: Connection, flow: str, task: str, time_ms: int) -> No
 
 
 def last_begun(connection: Connection, flow: str, task: str) -> int | None:
-    query = sql.select(post_window_tasks.c.time_ms).where(
-        post_window_tasks.c.flow == flow, post_window_tasks.c.task == task
-    )
-    found: int | None = connection.scalar(query)
+    own = post_window_tasks.c
+    found: int | None = connection.scalar(sql.select(own.time_ms).where(own.flow == flow, own.task == task))
     return found
 
 
