@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
-from airmirror.clusters.admin.creation import ensure_topic
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
 from airmirror.offsets.translation import Translated
-from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
@@ -62,11 +61,7 @@ def emit_checkpoints(
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     into = Destination(flow, flow.target, topic, "checkpoints")
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "checkpoints") as mirror:
-        for missing in mirror.target.refresh_existing([topic]).values():
-            if isinstance(missing, TopicNotDescribed):
-                raise missing
-            replicas = flow.settings.checkpoints_topic_replication_factor
-            ensure_topic(flow.target, topic, replicas, COMPACTED, "checkpoints.topic.replication.factor")
+        into.ensure(mirror.target, flow.settings.checkpoints_topic_replication_factor)
         decided = known_resets(mirror)
         rows = group_positions(mirror)
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
-from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
@@ -70,18 +69,14 @@ def emit_offset_syncs(
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
+    into = Destination(flow, cluster, topic, "offset-syncs")
     with Routes(cluster, "airmirror|syncs") as routes:
-        for missing in routes.refresh_existing([topic]).values():
-            if isinstance(missing, TopicNotDescribed):
-                raise missing
-            replicas = flow.settings.offset_syncs_topic_replication_factor
-            ensure_topic(cluster, topic, replicas, COMPACTED, "offset-syncs.topic.replication.factor")
+        into.ensure(routes, flow.settings.offset_syncs_topic_replication_factor)
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger)
             return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
 
-        into = Destination(flow, cluster, topic, "offset-syncs")
         return write_anew(into, ledger, records, window=window, tell=tell, under=under)
 
 

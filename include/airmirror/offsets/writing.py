@@ -10,8 +10,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
@@ -49,7 +50,8 @@ def load_written(routes: Routes, topic: str, ledger: FlowLedger) -> None:
 
 @dataclass(frozen=True)
 class Destination:
-    """A topic of MirrorMaker 2's that a flow writes to. ``purpose``: a part of the client id and of the transactional id."""
+    """A topic of MirrorMaker 2's that a flow writes to. ``purpose``: a part of the client id, of the transactional id
+    and of the topic's keys."""
 
     flow: Flow
     cluster: Cluster
@@ -59,6 +61,13 @@ class Destination:
     @property
     def transactional_id(self) -> str:
         return f"airmirror.{self.flow.source.alias}.{self.flow.target.alias}.{self.purpose}"
+
+    def ensure(self, routes: Routes, replicas: int) -> None:
+        """Make the topic where it is missing. Raises TopicCreationRefused, or TopicNotDescribed: it may be there, for others."""
+        for missing in routes.refresh_existing([self.topic]).values():
+            if isinstance(missing, TopicNotDescribed):
+                raise missing
+            ensure_topic(self.cluster, self.topic, replicas, COMPACTED, f"{self.purpose}.topic.replication.factor")
 
 
 Records = Callable[[], Sequence[tuple[bytes, bytes]]]
