@@ -65,13 +65,13 @@ def emit_checkpoints(
         decided = known_resets(mirror)
         rows = group_positions(mirror)
 
-        def records() -> list[tuple[bytes, bytes]]:
+        def records() -> list[Checkpoint]:
             nonlocal decided, rows
             before, decided = decided, resets(mirror)
             if decided != before:  # since the positions were translated
                 rows = group_positions(mirror)
             load_written(mirror.target, topic, ledger)
-            return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
+            return checkpoints_of(rows, ledger.checkpoints())
 
         written = write_anew(into, ledger, records, window=window, tell=tell, under=under)
     try:
@@ -101,14 +101,14 @@ def rewind_checkpoints(
         if target.refresh_existing([topic]):
             return 0
 
-        def records() -> list[tuple[bytes, bytes]]:
+        def records() -> list[Checkpoint]:
             load_written(target, topic, ledger)
             found = []
             for last in ledger.checkpoints().values():
                 start, end = starts.get(TopicPartition(last.topic, last.partition), (0, last.downstream))
                 if last.downstream > end:
                     found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
-            return [(new.encode_key(), new.encode_value()) for new in found]
+            return found
 
         into = Destination(flow, flow.target, topic, "checkpoints")
         return write(into, records, held=held, tell=tell) if records() else 0

@@ -8,7 +8,7 @@ about.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
@@ -73,9 +73,9 @@ def emit_offset_syncs(
     with Routes(cluster, "airmirror|syncs") as routes:
         into.ensure(routes, flow.settings.offset_syncs_topic_replication_factor)
 
-        def records() -> list[tuple[bytes, bytes]]:
+        def records() -> list[OffsetSync]:
             load_written(routes, topic, ledger)
-            return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
+            return _syncs(flow, ledger)
 
         return write_anew(into, ledger, records, window=window, tell=tell, under=under)
 
@@ -99,11 +99,10 @@ def rewind_offset_syncs(
         if routes.refresh_existing([topic]):
             return 0
 
-        def records() -> list[tuple[bytes, bytes]]:
+        def records() -> list[OffsetSync]:
             load_written(routes, topic, ledger)
             written = ledger.offset_syncs()
-            rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
-            return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
+            return [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
 
         into = Destination(flow, cluster, topic, "offset-syncs")
         return write(into, records, held=held, tell=tell) if records() else 0
@@ -132,7 +131,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 
-def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
+def _syncs(flow: Flow, ledger: FlowLedger) -> list[OffsetSync]:
     """Return offset syncs for what was verified since the last ones in the ledger."""
     written = ledger.offset_syncs()
     most, lag_max = flow.settings.offset_syncs_per_window, flow.settings.offset_lag_max

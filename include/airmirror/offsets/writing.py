@@ -22,6 +22,7 @@ from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.index import load_tail, scanned_of
 from airmirror.windows.mirror import Journal
+from airmirror.wire.fields import Declared
 
 SECONDS = 30.0
 # A segment of an hour: what is still written to is never compacted, and is read again by whoever has lost his ledger.
@@ -70,7 +71,7 @@ class Destination:
             ensure_topic(self.cluster, self.topic, replicas, COMPACTED, f"{self.purpose}.topic.replication.factor")
 
 
-Records = Callable[[], Sequence[tuple[bytes, bytes]]]
+Records = Callable[[], Sequence[Declared]]
 
 
 def write_anew(
@@ -108,7 +109,7 @@ def write(into: Destination, records: Records, *, held: Callable[[], None], tell
     try:
         writer.init_transactions(SECONDS)
         held()
-        new = records()
+        new = [(each.encode_key(), each.encode_value()) for each in records()]
         tell(f"writing {len(new)} records to {topic} on {cluster.alias}")
         writer.begin_transaction()
         for key, value in new:
