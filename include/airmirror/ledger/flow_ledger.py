@@ -92,7 +92,7 @@ class FlowLedger:
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
                 verified=self._newest(connection, tables.verified, Verified),
                 holds=queries.holds_of(connection, self.flow),
-                forgotten=self._forgotten(connection),
+                forgotten=scanning.forgotten(connection, self.flow),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
@@ -172,12 +172,8 @@ class FlowLedger:
         None of what is forgotten.
         """
         with reading(self.engine) as connection:
-            over = self._forgotten(connection)
+            over = scanning.forgotten(connection, self.flow)
             return [record for record in queries.unverified(connection, self.flow) if record.key not in over]
-
-    def _forgotten(self, connection: Connection) -> frozenset[tuple[str, int]]:
-        resets = queries.control_of(connection, self.flow, ResetRecord.kind)
-        return scanning.forgotten(connection, self.flow, resets)
 
     def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
         """Yield a window's mapping records after an offset of the mapping topic, by topic, partition and source offset."""

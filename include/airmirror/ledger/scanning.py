@@ -12,10 +12,11 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import rows_of, upsert
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.groups import last_begun, note_begun
+from airmirror.ledger.queries import control_of
 from airmirror.ledger.tables import LATER, OWN, metadata, newest, scanned, tables_of
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
-from airmirror.wire.mappings import Record, ResetRecord
+from airmirror.wire.mappings import ResetRecord
 
 READ = "read"  # when the flow's own topics were last read to their ends
 HOUR_MS = 3_600_000
@@ -97,9 +98,10 @@ def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...
     return found
 
 
-def forgotten(connection: Connection, flow: str, resets: Sequence[tuple[Any, Record]]) -> frozenset[tuple[str, int]]:
-    """The partitions of which the last that was decided (``resets``, with their rows) is to forget them, and nothing was copied
-    since: by the log, because slots and who decides have clocks of their own."""
+def forgotten(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
+    """The partitions of which the last that was decided is to forget them, and nothing was copied since: by the log, because
+    slots and who decides have clocks of their own."""
+    resets = control_of(connection, flow, ResetRecord.kind)
     decided = {(reset.topic, reset.partition): (row, reset) for row, reset in resets if isinstance(reset, ResetRecord)}
     found = {key: row.log_offset for key, (row, reset) in decided.items() if reset.choice == "forget"}
     of_these = newest.c.flow == flow, newest.c.topic.in_({topic for topic, _ in found})
