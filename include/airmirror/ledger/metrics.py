@@ -107,12 +107,12 @@ def count_verified(connection: Connection, flow: str) -> None:
             newest.c.topic,
             newest.c.partition,
             newest.c.source_end,
-            newest.c.key.label("newest_key"),
-            newest.c.value.label("newest_value"),
+            newest.c.key,
+            newest.c.value,
             verified.c.source_topic_id,
             verified.c.source_offset,
-            verified.c.key,
-            verified.c.value,
+            verified.c.key.label("verified_key"),
+            verified.c.value.label("verified_value"),
         )
         .select_from(joined)
         .where(newest.c.flow == flow, stale)
@@ -124,16 +124,15 @@ def count_verified(connection: Connection, flow: str) -> None:
     rows: list[Row] = []
     for item in found:
         key = (item.topic, item.partition)
-        last = decode(bytes(item.newest_key), bytes(item.newest_value))
-        assert isinstance(last, MappingRecord)
+        last = mapping_of(item)
         row = before[key] | {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
             row |= _ages(last)
-        end = 0 if item.key is None else item.source_offset + 1
+        end = 0 if item.verified_key is None else item.source_offset + 1
         if row["counted_end"] > end:  # it was reset: of what was counted, this does not hold any more
             row |= {"counted_end": end, "verified_record_ms": None}
-        if item.key is not None:
-            passed = decode(bytes(item.key), bytes(item.value))
+        if item.verified_key is not None:
+            passed = decode(bytes(item.verified_key), bytes(item.verified_value))
             assert isinstance(passed, Verified)
             copied, size, newest_start = sums.get(key, (0, 0, None))
             if newest_start is not None:
