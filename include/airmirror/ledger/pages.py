@@ -155,9 +155,8 @@ def _after(connection: Connection, place: PagePlace) -> tuple[dict[str, str] | N
     before = connection.execute(query.order_by(own.time_ms.desc()).limit(1)).first()
     if before is None:
         return None, now_ms()
-    return {"file": before.name, "sha256": hashlib.sha256(before.content).hexdigest()}, max(
-        now_ms(), before.time_ms + 1
-    )
+    link = {"file": before.name, "sha256": hashlib.sha256(before.content).hexdigest()}
+    return link, max(now_ms(), before.time_ms + 1)
 
 
 def _here(place: PagePlace) -> sql.ColumnElement[bool]:
