@@ -122,7 +122,7 @@ def main() -> None:
     ]
     measure(
         f"load {len(progress)} records of progress",
-        lambda: flow.load_progress(PROGRESS, TOPIC_ID, progress, {0: len(progress)}, cluster="east"),
+        lambda: flow.load(PROGRESS, TOPIC_ID, progress, {0: len(progress)}),
     )
     measure("scanned", lambda: flow.scanned(MAPPINGS, TOPIC_ID))
     measure("progress", flow.progress)
@@ -150,7 +150,7 @@ def main() -> None:
 def _load(flow: FlowLedger, entries: list[Entry]) -> None:
     for first in range(0, len(entries), LOADED_AT_ONCE):
         part = entries[first : first + LOADED_AT_ONCE]
-        flow.load_mappings(MAPPINGS, TOPIC_ID, part, {0: part[-1].offset + 1})
+        flow.load(MAPPINGS, TOPIC_ID, part, {0: part[-1].offset + 1})
 
 
 if __name__ == "__main__":

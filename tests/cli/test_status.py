@@ -32,7 +32,7 @@ def test_what_the_ledger_knows_is_shown_while_a_cluster_is_down(tmp_path: Path) 
     command = Deployment(tmp_path, server, server, ".*")
     with closing(Ledger(command.ledger)) as ledger:
         own = ledger.flow(command.flow)
-        own.load_mappings(MAPPINGS, TOPIC_ID, [written(0, mapping(0, 374_998))], {0: 1})
+        own.load(MAPPINGS, TOPIC_ID, [written(0, mapping(0, 374_998))], {0: 1})
         own.note_standings([Standing("orders", 0, "east.orders", 374_998, 375_000)])
         own.note({}, {(SEEN, ""): 1_795_000_000.0})
     shown = command("status", flow=False)

@@ -138,7 +138,7 @@ def test_what_has_come_to_the_source_while_a_window_follows_counts(
     came = {(new, 0): (3, FIRST + 50_000), (name, 1): (4, FIRST + 40_000)}
 
     def missing() -> dict[tuple[str, int], tuple[int, int | None]]:
-        rows = [row for row in ledger.last_seen()[0] if row.lag_records]
+        rows = [row for row in ledger.partition_metrics() if row.lag_records]
         return {(row.topic, row.partition): (row.lag_records, complete_ms(row, None)) for row in rows}
 
     def work() -> None:

@@ -48,11 +48,10 @@ def last_seen(
     ours = {("orders", 0): made(MappingRecord, topic="orders", remote_topic="east.orders")}
     its = [made(MappingRecord, topic=topic, remote_topic=name) for topic, name in (brought or {}).items()]
     index = SimpleNamespace(
-        last_seen=lambda: ([], lags),
+        group_lags=lambda: lags,
         resets=lambda: resets,
         owners=lambda: SimpleNamespace(is_apart=lambda topic: False),
         last_mappings=lambda: ours,
-        load_checkpoints=None,
         checkpoints=lambda: {each.key: each for each in checkpoints},
         checkpoint_times=lambda: {each.key: time_ms for each, time_ms in checkpoints.items()},
         other=lambda name: SimpleNamespace(last_mappings=lambda: {(each.topic, 0): each for each in its}),

@@ -171,7 +171,7 @@ def test_where_partitions_stand_and_where_the_source_ends_is_noted_meanwhile(
 
     def complete() -> int:
         seen = ledger.numbers().get((SEEN, ""))
-        (row,) = ledger.last_seen()[0]
+        (row,) = ledger.partition_metrics()
         assert seen is not None and (row.high_watermark, row.lag_records, row.records) == (50, 0, 50)
         found = complete_ms(row, round(seen * 1000))
         assert found is not None
@@ -182,7 +182,7 @@ def test_where_partitions_stand_and_where_the_source_ends_is_noted_meanwhile(
         before = int(time.time() * 1000)
         for attempt in patiently():
             with attempt:
-                (row,) = ledger.last_seen()[0] or [None]
+                (row,) = ledger.partition_metrics() or [None]
                 assert row is not None and row.counted_end == 50 and complete() > before
 
     assert follow(flow, work, time_is_up, by=following_of(flow.opened, ALONE, window="w")).is_verified

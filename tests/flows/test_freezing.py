@@ -217,7 +217,7 @@ def test_freezes_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker,
     assert flow.opened.ledger.owners() == owners
     entries = compacted([written(offset, each) for offset, each in enumerate(owners.records.values())])
     cleaned = Ledger(f"sqlite:///{tmp_path}/cleaned.db").flow("a->b")
-    cleaned.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
+    cleaned.load(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
     assert cleaned.owners() == owners
 
 

@@ -40,7 +40,7 @@ def window(*standings: Standing, seen_ms: int) -> WindowResult:
 
 def complete(opened: Opened) -> dict[str, int | None]:
     seen = round(opened.ledger.numbers()[SEEN, ""] * 1000)
-    return {row.topic: complete_ms(row, seen) for row in opened.ledger.last_seen()[0]}
+    return {row.topic: complete_ms(row, seen) for row in opened.ledger.partition_metrics()}
 
 
 def test_what_is_known_of_a_refused_topic_grows_old(opened: Opened) -> None:

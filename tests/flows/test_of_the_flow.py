@@ -142,7 +142,9 @@ def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ledger = SimpleNamespace(
         state=lambda: SimpleNamespace(known=sorted(last)),
         last_mappings=lambda: last,
-        last_seen=lambda: ([SimpleNamespace(topic=each, remote_topic=f"east.{each}") for each in ("empty", "old")], []),
+        partition_metrics=lambda: [
+            SimpleNamespace(topic=each, remote_topic=f"east.{each}") for each in ("empty", "old")
+        ],
         unverified=lambda: list(last.values()),
         owners=lambda: owners,
     )

@@ -51,7 +51,7 @@ class Recorded:
         try:
             of_flow = ledger.flow("east->west")
             entries = [written(offset, record) for offset, record in enumerate(records)]
-            of_flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
+            of_flow.load(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
             configuration = parse(FLOW, "f")
             yield Opened(configuration, configuration.flow(), of_flow)
         finally:

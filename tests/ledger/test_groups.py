@@ -53,8 +53,8 @@ def test_mappings_are_found_by_position_on_either_side(ledger_url: str) -> None:
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
         entries = [written(number, record) for number, record in enumerate(everything)]
-        flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
-        ledger.flow("other->west").load_mappings(MAPPINGS, TOPIC_ID, entries[:3], {0: 3})
+        flow.load(MAPPINGS, TOPIC_ID, entries, {0: len(entries)})
+        ledger.flow("other->west").load(MAPPINGS, TOPIC_ID, entries[:3], {0: 3})
         partitions = sorted({(r.topic, r.partition, r.source_topic_id) for r in everything})
         asked = [(*partition, at) for partition in partitions for at in range(0, 70)]
         for side in ("source", "target"):
@@ -90,10 +90,10 @@ def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_ur
     entries = [written(0, first), written(1, other), written(2, moved), broken]
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
-        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, entries, {0: 4})
+        flow.load(CHECKPOINTS, TOPIC_ID, entries, {0: 4})
         assert flow.checkpoints() == {first.key: moved, other.key: other} and flow.malformed == 1
-        flow.load_mappings(MAPPINGS, TOPIC_ID, [written(0, mapping(0, 9))], {0: 1})
-        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, [Entry(0, 4, 0, other.encode_key(), None)], {0: 5})
+        flow.load(MAPPINGS, TOPIC_ID, [written(0, mapping(0, 9))], {0: 1})
+        flow.load(CHECKPOINTS, TOPIC_ID, [Entry(0, 4, 0, other.encode_key(), None)], {0: 5})
         assert flow.checkpoints() == {first.key: moved}
         assert flow.scanned(CHECKPOINTS, UUID(int=77)) == {} and flow.checkpoints() == {}
         assert len(list(flow.mappings("orders", 0))) == 1  # the mappings are another topic's
@@ -107,12 +107,12 @@ def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
     entries += [Entry(0, 3, 0, b"foreign", b"record"), Entry(0, 4, 0, syncs[1].encode_key(), None)]
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
-        flow.load_offset_syncs(SYNCS, TOPIC_ID, entries, {0: 5}, {0: 0})
+        flow.load(SYNCS, TOPIC_ID, entries, {0: 5}, {0: 0})
         assert flow.offset_syncs() == {("orders", 0): 3, ("orders", 1): 5} and flow.malformed == 1
         assert f"{SYNCS}-0 offset 3 is skipped" in caplog.text
         assert flow.numbers() == {("malformed", "offset_syncs"): 1.0}
         assert flow.scanned(SYNCS, TOPIC_ID) == {0: 5} and flow.contents()["scanned"] == []
-        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, [written(0, Checkpoint("g", "east.orders", 0, 5, 4))], {0: 1})
+        flow.load(CHECKPOINTS, TOPIC_ID, [written(0, Checkpoint("g", "east.orders", 0, 5, 4))], {0: 1})
         assert flow.scanned(SYNCS, UUID(int=77)) == {} and flow.offset_syncs() == {}
         assert len(flow.checkpoints()) == 1
 

@@ -55,7 +55,7 @@ def entries(*records: object, start: int = 0) -> list[Entry]:
 
 
 def load(ledger: FlowLedger, given: Sequence[Entry], topic_id: UUID = ID) -> None:
-    ledger.load_mappings(TOPIC, topic_id, given, {0: given[-1].offset + 1} if given else {})
+    ledger.load(TOPIC, topic_id, given, {0: given[-1].offset + 1} if given else {})
 
 
 STREAM = entries(
@@ -170,7 +170,7 @@ def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
             entry(4, 1, None),
             Entry(3, 5, 0, b"{", b""),
         ]
-        ledger.load_progress(PROGRESS, ID, given, {3: 6}, cluster="east")
+        ledger.load(PROGRESS, ID, given, {3: 6})
         assert ledger.progress() == {("orders", 0): 9}
         assert ledger.malformed == 1 and ledger.scanned(PROGRESS, ID) == {3: 6}
 
@@ -178,7 +178,7 @@ def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
 def test_a_topic_that_was_made_anew_begins_empty(ledger_url: str) -> None:
     with opened(ledger_url) as ledger:
         load(ledger, STREAM)
-        ledger.load_progress(PROGRESS, ID, [], {0: 1}, cluster="east")
+        ledger.load(PROGRESS, ID, [], {0: 1})
         assert ledger.scanned(TOPIC, OTHER) == {}
         assert ledger.last_mappings() == {} and ledger.leases() == [] and list(ledger.mappings("orders", 0)) == []
         assert ledger.scanned(PROGRESS, ID) == {0: 1}

@@ -61,7 +61,7 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 def load(flow: FlowLedger, entries: list[Entry], since: int | None = None) -> None:
     """``since``: the offset that the entries were read from, where gaps are to be refused."""
     read_from = None if since is None else {0: since}
-    flow.load_mappings(MAPPINGS, TOPIC_ID, entries, {0: entries[-1].offset + 1} if entries else {}, read_from)
+    flow.load(MAPPINGS, TOPIC_ID, entries, {0: entries[-1].offset + 1} if entries else {}, read_from)
 
 
 def contents(flow: FlowLedger, *without: str) -> Contents:
@@ -153,7 +153,7 @@ def test_verdicts_of_gates_that_slept_make_the_same_ledger_in_any_split(
 def test_a_number_that_no_database_keeps_is_an_error_for_good(ledger: Ledger) -> None:
     found, entry = ledger.flow("east->west"), written(0, FlowIdentity("east", "west", "id-east", "id-west", 0))
     with pytest.raises(ValueNotKept) as caught:
-        found.load_mappings(MAPPINGS, TOPIC_ID, [replace(entry, timestamp=-(2**80))], {0: 1}, {0: 0})
+        found.load(MAPPINGS, TOPIC_ID, [replace(entry, timestamp=-(2**80))], {0: 1}, {0: 0})
     assert not caught.value.transient and found.scanned(MAPPINGS, TOPIC_ID) == {}
 
 
@@ -340,15 +340,15 @@ def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledge
         1, 0, 0, source_offset_key("east", "orders", 0, "east->west.MirrorSourceConnector"), source_offset_value(9)
     )
     ours = Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(29))
-    flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, cluster="east")
+    flow.load(PROGRESS, TOPIC_ID, [theirs], {1: 1})
     assert flow.state().positions == {("orders", 0): 10}
     load(flow, [written(0, mapping(10, 30))])
     assert flow.state().progress == {}, "it is older, and no contradiction"
-    flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, cluster="east")
+    flow.load(PROGRESS, TOPIC_ID, [ours], {0: 1})
     assert flow.state().progress == {("orders", 0): 29}
     rebuilt = ledger.flow("b->west")
-    rebuilt.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, cluster="east")
-    rebuilt.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, cluster="east")
+    rebuilt.load(PROGRESS, TOPIC_ID, [ours], {0: 1})
+    rebuilt.load(PROGRESS, TOPIC_ID, [theirs], {1: 1})
     assert rebuilt.progress() == flow.progress() == {("orders", 0): 29}
 
 
@@ -361,7 +361,7 @@ def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:
     assert faster.scanned(MAPPINGS, TOPIC_ID) == {0: 4}
     for flow, offsets in ((faster, range(9)), (slower, range(3))):
         entries = [Entry(3, n, 0, source_offset_key("east", "orders", 0), source_offset_value(n)) for n in offsets]
-        flow.load_progress(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, {3: 0}, cluster="east")
+        flow.load(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, {3: 0})
     assert faster.progress() == {("orders", 0): 8} and faster.scanned(PROGRESS, TOPIC_ID) == {3: 9}
 
 
@@ -376,7 +376,7 @@ def test_what_was_begun_anew_meanwhile_gets_no_gap(ledger: Ledger) -> None:
     assert reader.scanned(MAPPINGS, TOPIC_ID) == {} and reader.last_mappings() == {}
     load(reader, log, 0)
     with pytest.raises(LedgerBegunAnew):  # the topic was made anew, and somebody has not noticed
-        reader.load_mappings(MAPPINGS, OTHER_TOPIC_ID, log[:1], {0: 1}, {0: 0})
+        reader.load(MAPPINGS, OTHER_TOPIC_ID, log[:1], {0: 1}, {0: 0})
     assert reader.scanned(MAPPINGS, TOPIC_ID) == {0: 4}
 
 
@@ -391,8 +391,8 @@ def test_unusual_names(ledger: Ledger, name: str) -> None:
             written(1, Lease(window=name, event=LeaseEvent.TAKEN, owner="me", time_ms=1, duration_ms=30_000, slots=2)),
         ],
     )
-    load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
-    flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, cluster="east")
+    progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
+    flow.load(PROGRESS, TOPIC_ID, [progress], {0: 1})
     assert flow.last_mappings() == {(name, 0): record} and list(flow.mappings(name, 0)) == [record]
     assert list(flow.of_window(name)) == [record] and [row.window for row in flow.windows()] == [name]
     assert flow.progress() == {(name, 3): 2**63 - 1} and [lease.window for _, _, lease in flow.leases()] == [name]
@@ -420,7 +420,7 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
         Entry(0, 3, 0, source_offset_key("east", "half", 0).replace(b"half", rb"\ud800"), source_offset_value(1)),
         Entry(0, 4, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
     ]
-    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 5}, cluster="east")
+    flow.load(PROGRESS, TOPIC_ID, entries, {0: 5})
     assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 4
 
 

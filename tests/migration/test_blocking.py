@@ -64,7 +64,7 @@ def test_a_block_is_copied_by_no_other_flow_from_there(tmp_path: Path) -> None:
     denial, other = (Acl("east.orders", "LITERAL", f"User:{who}", "*", "WRITE", "DENY") for who in ("shop", "stranger"))
     block = ProducerBlock(topic="orders", principal="User:shop", move="shop", time_ms=7, by="ann")
     with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
-        ledger.flow("east->west").load_mappings(MAPPINGS, TOPIC_ID, [written(0, block)], {0: 1})
+        ledger.flow("east->west").load(MAPPINGS, TOPIC_ID, [written(0, block)], {0: 1})
         opened = Opened(configuration, configuration.flow("east->north"), ledger.flow("east->north"))
         assert preparing._without_blocks(opened, replace(planned, acls=(denial, other))) == (other,)
 

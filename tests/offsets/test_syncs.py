@@ -71,7 +71,7 @@ def test_what_is_denied_is_not_tried_again(
     flow = a_flow("a")
     into = writing.Destination(flow, flow.source, "mm2-offset-syncs.west.internal", "syncs")
     with pytest.raises(expected, match=KafkaError(code).str()) as failed:
-        writing.write(into, lambda: [(b"key", b"value")], held=lambda: None, tell=lambda _: None)
+        writing.write(into, lambda: [OffsetSync("orders", 0, 1, 1)], held=lambda: None, tell=lambda _: None)
     assert failed.value.transient == (expected is writing.RecordsNotWritten)
 
 

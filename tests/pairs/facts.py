@@ -126,8 +126,11 @@ class _Ledger:
         back = {TopicPartition(remote, 0): _mapping(remote, topic, END + 5, END + 5) for remote, topic in NAMES.items()}
         return back if self.facts.uncounted else {}
 
-    def last_seen(self) -> tuple[list[Any], list[Any]]:
-        return [], []
+    def partition_metrics(self) -> list[Any]:
+        return []
+
+    def group_lags(self) -> list[Any]:
+        return []
 
     def mappings(self, topic: str, *_: object, **__: object) -> list[MappingRecord]:
         return [self.last_mappings()[topic, 0]]

@@ -143,7 +143,7 @@ def fill(ledger: Ledger, now: int) -> None:
     ]
     load(own, entries(*records))
     progress = Entry(0, 0, 0, source_offset_key("east", "orders", 1), source_offset_value(49))
-    own.load_progress(PROGRESS, TOPIC_ID, [progress], {0: 1}, cluster="east")
+    own.load(PROGRESS, TOPIC_ID, [progress], {0: 1})
     own.note_standings(
         [
             Standing("orders", 0, "east.orders", 1000, 1400),

@@ -215,12 +215,12 @@ def test_a_ledger_that_is_ahead_of_kafka_is_read_anew(east: Broker, west: Broker
             end = offsets[0]
             lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, ranges=())
             entry = Entry(0, end + 5, 0, lost.encode_key(), lost.encode_value())
-            ledger.load_mappings(topic, topic_id, [entry], {0: end + 50})
+            ledger.load(topic, topic_id, [entry], {0: end + 50})
         else:
             key = source_offset_key(flow.flow.source.alias, flow.topic, 0)
             number = murmur2_partition(key, 3)
             more = Entry(number, offsets[number] + 5, 0, key, source_offset_value(199))
-            ledger.load_progress(topic, topic_id, [more], {number: offsets[number] + 6}, cluster=flow.flow.source.alias)
+            ledger.load(topic, topic_id, [more], {number: offsets[number] + 6})
     assert ledger.state().positions == {(flow.topic, 0): 200}
     result = flow.run()
     assert not result.rows and [standing.position for standing in result.standings] == [100]
@@ -239,7 +239,7 @@ def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: 
     topic_id, offsets = ledger.state().scanned[topic]
     lost = replace(last, source_start=120, source_end=200, window="lost", copied=0, ranges=())
     entry = Entry(0, offsets[0], 0, lost.encode_key(), lost.encode_value(), epoch=1_000)
-    ledger.load_mappings(topic, topic_id, [entry], {0: offsets[0] + 1})
+    ledger.load(topic, topic_id, [entry], {0: offsets[0] + 1})
     assert ledger.state().positions == {(flow.topic, 0): 200}
     other = replace(flow, opened=replace(flow.opened, ledger=Ledger(f"sqlite:///{tmp_path}/o.db").flow(flow.flow.name)))
     produce(east, flow.topic, records(100, 100))

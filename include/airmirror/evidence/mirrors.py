@@ -5,7 +5,7 @@ It needs no configuration and no mapping: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -27,6 +27,7 @@ from airmirror.evidence.settling import find_moved, settled, told_apart
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.naming.patterns import TopicFilter
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.times import utc
 
 PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
@@ -49,7 +50,7 @@ def compare_clusters(
     source: Cluster,
     target: Cluster,
     asked: ComparisonRequest,
-    tell: Callable[[str], None] = lambda what: None,
+    tell: Tell = silent,
     execute: Execute | None = None,
 ) -> list[ComparedLogs]:
     """Compare every topic that is asked for.

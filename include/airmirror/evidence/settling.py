@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -61,11 +60,13 @@ def settled(found: Findings, source_start: int, target_start: int, *, is_withhel
     source has more than could be read."""
     first = found.first_pair or (NEVER, NEVER)
     kept_from = target_start if found.keeps_offsets else first[0]
-    _settle(found, found.missing, _Places(kept_from, found.last_pair[0], target_start), is_source=True)
+    _settle(found, found.missing, kept_from=kept_from, last=found.last_pair[0], most=target_start, is_source=True)
     _settle(
         found,
         found.extra,
-        _Places(first[1], found.last_pair[1] if is_withheld else NEVER, source_start),
+        kept_from=first[1],
+        last=found.last_pair[1] if is_withheld else NEVER,
+        most=source_start,
         is_source=False,
     )
     named = sorted(found.differences, key=lambda each: (each.source_offset < 0, each.source_offset, each.target_offset))
@@ -75,29 +76,21 @@ def settled(found: Findings, source_start: int, target_start: int, *, is_withhel
     return found
 
 
-class _Places(NamedTuple):
-    """Offsets that settle a side: what is before ``kept_from`` may have expired, ``most`` records of it, for the other log lacks
-    no more offsets at its beginning. What is after ``last`` lags, or is withheld."""
-
-    kept_from: int
-    last: int
-    most: int
-
-
-def _settle(found: Findings, open_: Open, places: _Places, *, is_source: bool) -> None:
-    """Settle one side: the oldest records first."""
+def _settle(found: Findings, open_: Open, *, kept_from: int, last: int, most: int, is_source: bool) -> None:
+    """Settle one side: the oldest records first. What is before ``kept_from`` may have expired, ``most`` records of it, for the
+    other log lacks no more offsets at its beginning. What is after ``last`` lags, or is withheld."""
     lost, late = (Kind.MISSING, Kind.LAGGING) if is_source else (Kind.EXTRA, Kind.WITHHELD)
-    left = places.most
+    left = most
     for start, end, count in open_.passed:
-        expired = min(count, left) if end < places.kept_from else 0
+        expired = min(count, left) if end < kept_from else 0
         left -= expired
-        rest = late if start > places.last else lost
+        rest = late if start > last else lost
         for kind, first, its in ((Kind.EXPIRED, start, expired), (rest, start + expired, count - expired)):
             found.counts[kind] += its
             if its and end - start == count - 1:
                 found.name(Difference(kind, *((first, -1) if is_source else (-1, first)), count=its))
     _, offsets = open_.marked.records()
-    has_expired, lags = offsets < places.kept_from, offsets > places.last
+    has_expired, lags = offsets < kept_from, offsets > last
     has_expired[np.flatnonzero(has_expired)[left:]] = False
     kinds = ((Kind.EXPIRED, has_expired), (late, lags & ~has_expired), (lost, ~(lags | has_expired)))
     for kind, chosen in kinds:

@@ -112,7 +112,7 @@ def _as_last_seen(opened: Opened, error: AirmirrorError) -> FlowStatus:
     with suppress(AirmirrorError):
         catch_up_soon(opened)
     ledger = opened.ledger
-    (shown, _), seen = ledger.last_seen(), ledger.numbers().get((SEEN, ""))
+    shown, seen = ledger.partition_metrics(), ledger.numbers().get((SEEN, ""))
     return FlowStatus(
         topics=len({row.topic for row in shown}),
         partitions=len(shown),

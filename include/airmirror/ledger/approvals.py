@@ -5,7 +5,7 @@ No topic has them: where the ledger is deleted, people are asked again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Engine
@@ -48,16 +48,15 @@ def note_question(engine: Engine, asked: PendingQuestion, *, is_shown: bool = Tr
     ``is_shown``: Airflow shows it as it is asked now. Otherwise it shows the first text of this run, and the question stays about
     that.
     """
-    own, key = approvals.c, {"flow": asked.flow, "run": asked.run, "task": asked.task}
+    own = approvals.c
     with writing(engine, asked.flow) as connection:
         connection.execute(approvals.delete().where(own.flow == asked.flow, own.asked_ms < asked.asked_ms - KEPT_MS))
         is_this = sql.and_(own.flow == asked.flow, own.run == asked.run, own.task == asked.task)
         about = asked.about if is_shown else connection.scalar(sql.select(own.about).where(is_this))
         if about is None:  # the ledger is another one, or its row was older than it keeps them
             return False
-        row = key | {"scope": asked.scope, "about": about, "asked_ms": asked.asked_ms}
         empty = {"option": None, "reason": None, "user": None, "by": None, "answered_ms": None}
-        upsert(connection, approvals, [row | empty])
+        upsert(connection, approvals, [asdict(asked) | {"about": about} | empty])
     return True
 
 

@@ -106,9 +106,10 @@ def columns_of(table: sql.Table, kind: type) -> list[sql.Column[Any]]:
     return [table.c[field.name] for field in fields(kind)]
 
 
-def objects_of(connection: Connection, table: sql.Table, kind: type[Made], flow: str) -> list[Made]:
-    """Return the rows of a flow as objects of a dataclass whose fields are columns."""
-    query = sql.select(*columns_of(table, kind)).where(table.c.flow == flow)
+def objects_of(connection: Connection, table: sql.Table, kind: type[Made], flow: str | None = None) -> list[Made]:
+    """Return the rows of a flow, or those of all by primary key, as objects of a dataclass whose fields are columns."""
+    query = sql.select(*columns_of(table, kind))
+    query = query.order_by(*table.primary_key.columns) if flow is None else query.where(table.c.flow == flow)
     return [kind(*row) for row in connection.execute(query)]
 
 

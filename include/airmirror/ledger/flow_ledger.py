@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -12,8 +11,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
-from airmirror.ledger.database import exclude, reading, rows_of, writing
+from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning, tables
+from airmirror.ledger.database import exclude, objects_of, reading, rows_of, writing
 from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
@@ -21,7 +20,6 @@ from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import KEPT, group_lags, group_offsets, metadata, newest, verified
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
@@ -29,7 +27,6 @@ from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, Mapping
 from airmirror.wire.owners import Owners, Ownership
 
 Ends = Mapping[int, int]  # offsets by partition
-Load = Callable[[Connection, str, str, Sequence[Entry]], int]
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 Newest = TypeVar("Newest", bound=MappingRecord | Verified)
@@ -88,45 +85,30 @@ class FlowLedger:
     def state(self) -> State:
         """Return the contents of the flow's two internal topics, read in one transaction."""
         with reading(self.engine) as connection:
-            mappings = self._newest(connection, newest, MappingRecord)
+            mappings = self._newest(connection, tables.newest, MappingRecord)
             own, others = queries.progress_of(connection, self.flow)
             return State(
                 mappings=mappings,
                 progress={key: offset for key, offset in others.items() if key not in mappings} | own,
-                verified=self._newest(connection, verified, Verified),
+                verified=self._newest(connection, tables.verified, Verified),
                 holds=queries.holds_of(connection, self.flow),
-                forgotten=self._forgotten(connection),
+                forgotten=scanning.forgotten(connection, self.flow),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
-    def load_mappings(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the mapping topic, in log order; malformed ones are counted and logged.
+    def load(self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None) -> None:
+        """Take in records of an internal topic, in log order; malformed ones are counted and logged.
 
         ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
         loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
         """
-        self._load("mappings", loading.load_mappings, topic, topic_id, entries, at=at, since=since)
-
-    def load_progress(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None, *, cluster: str
-    ) -> None:
-        """Take in records of ``mm2-offsets`` of a source cluster, like ``load_mappings``."""
-        load = partial(loading.load_progress, cluster=cluster)
-        self._load("progress", load, topic, topic_id, entries, at=at, since=since)
-
-    def load_checkpoints(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the checkpoints topic, like ``load_mappings``."""
-        self._load("checkpoints", loading.load_checkpoints, topic, topic_id, entries, at=at, since=since)
-
-    def load_offset_syncs(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
-    ) -> None:
-        """Take in records of the offset-syncs topic, like ``load_mappings``."""
-        self._load("offset_syncs", loading.load_offset_syncs, topic, topic_id, entries, at=at, since=since)
+        with writing(self.engine, self.flow) as connection:
+            new = scanning.advance(connection, self.flow, topic, topic_id, entries, at=at, since=since)
+            malformed = loading.load(connection, self.flow, topic, new)
+            self.malformed += malformed
+            if malformed and " " not in self.flow:  # a flow's own topics, not a part's
+                kind = tables.tables_of(topic)[0].name
+                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
@@ -141,7 +123,7 @@ class FlowLedger:
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
         with reading(self.engine) as connection:
-            return self._newest(connection, verified, Verified)
+            return self._newest(connection, tables.verified, Verified)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
@@ -176,7 +158,7 @@ class FlowLedger:
     def last_mappings(self) -> dict[tuple[str, int], MappingRecord]:
         """The newest mapping record, by topic and partition: that of the largest source end."""
         with reading(self.engine) as connection:
-            return self._newest(connection, newest, MappingRecord)
+            return self._newest(connection, tables.newest, MappingRecord)
 
     def mappings(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
@@ -190,21 +172,19 @@ class FlowLedger:
         None of what is forgotten.
         """
         with reading(self.engine) as connection:
-            over = self._forgotten(connection)
+            over = scanning.forgotten(connection, self.flow)
             return [record for record in queries.unverified(connection, self.flow) if record.key not in over]
 
-    def _forgotten(self, connection: Connection) -> frozenset[tuple[str, int]]:
-        resets = queries.control_of(connection, self.flow, ResetRecord.kind)
-        return scanning.forgotten(connection, self.flow, resets)
-
     def of_window(self, window: str, after: int = -1) -> Iterator[MappingRecord]:
-        """The mapping records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
+        """Yield a window's mapping records after an offset of the mapping topic, by topic, partition and source offset."""
         with reading(self.engine) as connection:
             yield from queries.of_window(connection, self.flow, window, after)
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""
-        return self._ask(queries.windows, limit)
+        with reading(self.engine) as connection:
+            names = queries.latest_windows(connection, self.flow, limit)
+            return queries.window_rows(connection, self.flow, names)
 
     def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
         """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
@@ -273,11 +253,14 @@ class FlowLedger:
         return self._ask(groups.first_mappings, partitions)
 
     def mappings_at(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """For each position of a partition the first mapping record with a copied record at or after it."""
+        """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
         return self._ask(groups.mappings_at, positions, side)
 
     def mappings_around(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """Return, by source offset, all mapping records from the last copied record before each position to the next one."""
+        """All mapping records from the last with a copied record before each position to the first with one at or after it.
+
+        Each once, by topic, partition and source offset; from the first or to the last one where there is none.
+        """
         return self._ask(groups.mappings_around, positions, side)
 
     def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
@@ -285,7 +268,7 @@ class FlowLedger:
         return self._ask(groups.all_checkpoints)
 
     def checkpoint_times(self) -> dict[tuple[str, str, int], int]:
-        """Return when these were written, in epoch milliseconds."""
+        """Return when these were written, in epoch milliseconds; -1: unknown."""
         return self._ask(groups.checkpoint_times)
 
     def offset_syncs(self) -> dict[tuple[str, int], int]:
@@ -294,20 +277,25 @@ class FlowLedger:
 
     def group_offsets(self) -> list[GroupOffset]:
         """Return the rows of the last run of sync_group_offsets, by group, topic and partition."""
-        return self._ask(groups.all_group_offsets)
+        return self._ask(groups.of_groups, tables.group_offsets, GroupOffset)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last run's rows with those of a new one."""
-        self._do(groups.replace_rows, group_offsets, rows)
+        self._do(groups.replace_rows, tables.group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
         """Replace the lags of the source's groups."""
-        self._do(groups.replace_rows, group_lags, rows)
+        self._do(groups.replace_rows, tables.group_lags, rows)
 
-    def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
-        """Return the last read positions of partitions and of the source's groups, by topic, group and partition."""
+    def partition_metrics(self) -> list[PartitionMetrics]:
+        """Return the numbers of partitions as the last windows and gates left them, by topic and partition."""
         with reading(self.engine) as connection:
-            return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
+            found = objects_of(connection, tables.partition_metrics, PartitionMetrics, self.flow)
+        return sorted(found, key=lambda row: row.key)
+
+    def group_lags(self) -> list[GroupLag]:
+        """Return the lags of the source's groups when they were last read, by group, topic and partition."""
+        return self._ask(groups.of_groups, tables.group_lags, GroupLag)
 
     def last_begun(self, task: str) -> int | None:
         """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
@@ -324,7 +312,7 @@ class FlowLedger:
     def forget(self) -> None:
         """Delete everything of this flow that can be read or measured again."""
         with writing(self.engine, self.flow) as connection:
-            for table in (table for table in metadata.sorted_tables if table not in KEPT):
+            for table in (table for table in tables.metadata.sorted_tables if table not in tables.KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
@@ -341,7 +329,7 @@ class FlowLedger:
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):
                 return False
-            for table in (table for table in metadata.sorted_tables if table not in KEPT):
+            for table in (table for table in tables.metadata.sorted_tables if table not in tables.KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
                 connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
         return True
@@ -358,32 +346,6 @@ class FlowLedger:
             if isinstance(record, kind):
                 found[key] = record
         return found
-
-    def _load(
-        self,
-        kind: str,
-        load: Load,
-        topic: str,
-        topic_id: UUID,
-        entries: Sequence[Entry],
-        *,
-        at: Ends,
-        since: Ends | None,
-    ) -> None:
-        with writing(self.engine, self.flow) as connection:
-            new = scanning.advance(
-                connection=connection,
-                flow=self.flow,
-                topic=topic,
-                topic_id=topic_id,
-                entries=entries,
-                at=at,
-                since=since,
-            )
-            malformed = load(connection, self.flow, topic, new)
-            self.malformed += malformed
-            if malformed and " " not in self.flow:  # a flow's own topics, not a part's
-                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def _ask(
         self, query: Callable[Concatenate[Connection, str, P], Answer], *args: P.args, **kwargs: P.kwargs

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import columns_of, objects_of, upsert
 from airmirror.ledger.queries import mapping_of
-from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, mappings, offset_syncs, post_window_tasks
+from airmirror.ledger.tables import checkpoints, group_lags, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord
@@ -75,8 +75,6 @@ def unfit_name(group: str) -> str:
 
 
 def first_mappings(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[MappingRecord]:
-    """The first mapping record of each partition."""
-
     def is_first(part: Any) -> sql.ColumnElement[bool]:
         other = mappings.alias()
         starts = sql.select(other.c.source_start).where(_is_asked(other, part, flow)).order_by(other.c.source_start)
@@ -86,18 +84,12 @@ def first_mappings(connection: Connection, flow: str, partitions: Sequence[Parti
 
 
 def mappings_at(connection: Connection, flow: str, positions: Sequence[Position], side: Side) -> list[MappingRecord]:
-    """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
     return _found(connection, flow, positions, lambda part: mappings.c.source_start == _copied(part, flow, side))
 
 
 def mappings_around(
     connection: Connection, flow: str, positions: Sequence[Position], side: Side
 ) -> list[MappingRecord]:
-    """All mapping records from the last with a copied record before each position to the first with one at or after it.
-
-    Each once, by topic, partition and source offset; from the first or to the last one where there is none.
-    """
-
     def is_around(part: Any) -> sql.ColumnElement[bool]:
         start, coalesce = mappings.c.source_start, sql.func.coalesce
         last, following = _copied(part, flow, side, before=True), _copied(part, flow, side)
@@ -108,47 +100,25 @@ def mappings_around(
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
-    """Return checkpoints by group, the target's topic, and partition."""
     return {each.key: each for each in objects_of(connection, checkpoints, Checkpoint, flow)}
 
 
 def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
-    """Return when checkpoints were written, by group, the target's topic, and partition: epoch milliseconds, -1 unknown."""
     own = checkpoints.c
     rows = connection.execute(sql.select(own.group, own.topic, own.partition, own.written_ms).where(own.flow == flow))
     return {(row.group, row.topic, row.partition): -1 if row.written_ms is None else row.written_ms for row in rows}
 
 
 @dataclass(frozen=True)
-class CheckpointPlace:
+class CheckpointPlace(GroupPartition):
     """The place of a checkpoint: the group, and the target's topic and partition that its position is in."""
 
     flow: str
-    group: str
-    topic: str
-    partition: int
-
-
-def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
-    """Return those of all flows, in order."""
-    columns = columns_of(checkpoints, CheckpointPlace)
-    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
-    """The upstream offset of the last sync, by the source's topic and partition."""
     rows = connection.execute(sql.select(offset_syncs).where(offset_syncs.c.flow == flow))
     return {(row.topic, row.partition): row.upstream for row in rows}
-
-
-def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
-    """Return the rows of the last run, by group, topic and partition."""
-    return _of_flow(connection, flow, group_offsets, GroupOffset)
-
-
-def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
-    """Return those of one flow, by group, topic and partition."""
-    return _of_flow(connection, flow, group_lags, GroupLag)
 
 
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
@@ -181,14 +151,13 @@ def note_begun(connection: Connection, flow: str, task: str, time_ms: int) -> No
 
 
 def last_begun(connection: Connection, flow: str, task: str) -> int | None:
-    query = sql.select(post_window_tasks.c.time_ms).where(
-        post_window_tasks.c.flow == flow, post_window_tasks.c.task == task
-    )
-    found: int | None = connection.scalar(query)
+    own = post_window_tasks.c
+    found: int | None = connection.scalar(sql.select(own.time_ms).where(own.flow == flow, own.task == task))
     return found
 
 
-def _of_flow(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
+def of_groups(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:
+    """Return the rows of a flow in a table that has one of each group and partition, by group, topic and partition."""
     return sorted(objects_of(connection, table, kind, flow), key=lambda row: (row.group, row.topic, row.partition))
 
 

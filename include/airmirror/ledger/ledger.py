@@ -6,12 +6,12 @@ from typing import Self
 
 import sqlalchemy as sql
 
-from airmirror.ledger import groups, metrics, schema
-from airmirror.ledger.database import connect, reading, shown
+from airmirror.ledger import groups, schema
+from airmirror.ledger.database import connect, objects_of, reading, shown
 from airmirror.ledger.flow_ledger import FlowLedger
 from airmirror.ledger.groups import CheckpointPlace, GroupLag, ReadAgain
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
-from airmirror.ledger.tables import control
+from airmirror.ledger.tables import checkpoints, control, flow_metrics, partition_metrics
 from airmirror.wire.mappings import Decision, Hold
 
 
@@ -36,7 +36,7 @@ class Ledger:
     def partition_metrics(self) -> list[PartitionMetrics]:
         """Every flow's partitions, as they are shown."""
         with reading(self.engine) as connection:
-            return metrics.partitions(connection)
+            return objects_of(connection, partition_metrics, PartitionMetrics)
 
     def holds(self) -> list[tuple[str, Hold]]:
         """Return the holds of every flow, each with its flow."""
@@ -50,17 +50,12 @@ class Ledger:
     def flow_metrics(self) -> list[FlowMetric]:
         """Every flow's own numbers, as they are shown."""
         with reading(self.engine) as connection:
-            return metrics.flows(connection)
+            return objects_of(connection, flow_metrics, FlowMetric)
 
     def group_lags(self) -> list[GroupLag]:
         """Return the lags of the consumer groups of every flow's source when they were last read."""
         with reading(self.engine) as connection:
             return groups.latest_group_lags(connection)
-
-    def flow_group_lags(self, flow: str) -> list[GroupLag]:
-        """Return the lags of the consumer groups of one flow's source when they were last read."""
-        with reading(self.engine) as connection:
-            return groups.group_lags_of(connection, flow)
 
     def read_again(self) -> list[ReadAgain]:
         """Records that groups would read again if they failed over now, as the last runs found it."""
@@ -70,7 +65,7 @@ class Ledger:
     def checkpoint_places(self) -> list[CheckpointPlace]:
         """Return where every flow has written checkpoints."""
         with reading(self.engine) as connection:
-            return groups.checkpoint_places(connection)
+            return objects_of(connection, checkpoints, CheckpointPlace)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -15,7 +15,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, upsert
-from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
+from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, tables_of, verified
+from airmirror.naming.internal import progress_topic
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 from airmirror.wire.mappings import LaterRecord, MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
@@ -32,8 +33,30 @@ Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, t
 Verdict = tuple[tuple[Any, ...], Row | None, int]  # the same, and the end of the mapping topic as its judge had read it
 
 
-def load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the mapping topic, in log order; how many were malformed, and skipped. Raises LaterRecord."""
+def load(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
+    """Take in records of an internal topic, in log order; how many were malformed, which are logged and skipped.
+
+    Raises LaterRecord.
+    """
+    table = tables_of(topic)[0]
+    if table is mappings:
+        return _load_mappings(connection, flow, topic, entries)
+    changes, malformed = dict[tuple[Any, ...], Row | None](), 0
+    for entry in entries:
+        try:
+            found = _CHANGES[table](topic, entry)
+        except MalformedRecord as error:
+            malformed += 1
+            _skip(topic, entry, error)
+            continue
+        if found is not None:
+            identity, own = found
+            changes[identity] = None if own is None else key_of(table, flow, identity) | own
+    _apply(connection, table, flow, changes)
+    return malformed
+
+
+def _load_mappings(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {mappings: {}, control: {}}
     malformed, verdicts = 0, list[Verdict]()
     for entry in entries:
@@ -98,30 +121,24 @@ def _resets_since(connection: Connection, flow: str, offset: int) -> dict[tuple[
 
 
 def _is_below(row: Row | None, other: Row | None, seen: int) -> bool:
-    """Whether a verdict says less of a topic than an ``other`` one, which was written after ``seen``."""
+    """Return whether a verdict says less of a topic than an ``other`` one, which was written after ``seen``."""
     if row is None or other is None or row["source_topic_id"] != other["source_topic_id"]:
         return False
     return bool(row["source_offset"] < other["source_offset"] and seen <= other["log_offset"])
 
 
-def load_progress(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], cluster: str) -> int:
-    """Take in records of ``mm2-offsets`` of a source cluster, in log order; how many were malformed.
-
-    What Kafka Connect keeps under another name of the connector (Strimzi's) has a row of its own: ``other_connector``.
-    """
-
-    def change(entry: Entry) -> Change | None:
-        found = decode_source_offset(entry.key or b"", entry.value)
-        if found is None or found.cluster != cluster:
-            return None
-        _check_text("topic", found.topic, LONGEST_TOPIC)
-        if not 0 <= found.partition < INT32 or (found.offset or 0) >= INT64:
-            raise MalformedRecord(f"partition {found.partition}, offset {found.offset}: out of range")
-        own = found.connector == SOURCE_CONNECTOR
-        identity = (found.topic, found.partition if own else other_connector(found.partition))
-        return identity, None if found.offset is None else {"source_offset": found.offset}
-
-    return _load(connection, progress, flow, topic, entries, change)
+def _of_progress(topic: str, entry: Entry) -> Change | None:
+    """Of ``mm2-offsets``. What Kafka Connect keeps under another name of the connector (Strimzi's) has a row of its own:
+    ``other_connector``."""
+    found = decode_source_offset(entry.key or b"", entry.value)
+    if found is None or progress_topic(found.cluster) != topic:
+        return None
+    _check_text("topic", found.topic, LONGEST_TOPIC)
+    if not 0 <= found.partition < INT32 or (found.offset or 0) >= INT64:
+        raise MalformedRecord(f"partition {found.partition}, offset {found.offset}: out of range")
+    own = found.connector == SOURCE_CONNECTOR
+    identity = (found.topic, found.partition if own else other_connector(found.partition))
+    return identity, None if found.offset is None else {"source_offset": found.offset}
 
 
 def other_connector(partition: int) -> int:
@@ -129,59 +146,33 @@ def other_connector(partition: int) -> int:
     return -1 - partition
 
 
-def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the checkpoints topic, in log order; how many were malformed."""
-
-    def change(entry: Entry) -> Change | None:
-        key = tuple(Checkpoint.decode_key(entry.key or b"").values())
-        _check_text("group", key[0], LONGEST_WINDOW)
-        _check_text("topic", key[1], LONGEST_TOPIC)
-        if entry.value is None:
-            return key, None
-        found = Checkpoint.decode(entry.key or b"", entry.value)
-        metadata = without_nul(found.metadata)
-        _check_text("metadata", metadata, LONGEST_METADATA)
-        own = {"upstream": found.upstream, "downstream": found.downstream, "metadata": metadata}
-        return key, own | {"written_ms": entry.timestamp}
-
-    return _load(connection, checkpoints, flow, topic, entries, change)
+def _of_checkpoint(_topic: str, entry: Entry) -> Change:
+    key = tuple(Checkpoint.decode_key(entry.key or b"").values())
+    _check_text("group", key[0], LONGEST_WINDOW)
+    _check_text("topic", key[1], LONGEST_TOPIC)
+    if entry.value is None:
+        return key, None
+    found = Checkpoint.decode(entry.key or b"", entry.value)
+    metadata = without_nul(found.metadata)
+    _check_text("metadata", metadata, LONGEST_METADATA)
+    own = {"upstream": found.upstream, "downstream": found.downstream, "metadata": metadata}
+    return key, own | {"written_ms": entry.timestamp}
 
 
-def load_offset_syncs(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of the offset-syncs topic, in log order; how many were malformed."""
-
-    def change(entry: Entry) -> Change | None:
-        if entry.value is None:  # forgotten in MirrorMaker 2's topic, not in the memory of who has read it
-            return None
-        found = OffsetSync.decode(entry.key or b"", entry.value)
-        _check_text("topic", found.topic, LONGEST_TOPIC)
-        return (found.topic, found.partition), {"upstream": found.upstream}
-
-    return _load(connection, offset_syncs, flow, topic, entries, change)
+def _of_offset_sync(_topic: str, entry: Entry) -> Change | None:
+    if entry.value is None:  # forgotten in MirrorMaker 2's topic, not in the memory of who has read it
+        return None
+    found = OffsetSync.decode(entry.key or b"", entry.value)
+    _check_text("topic", found.topic, LONGEST_TOPIC)
+    return (found.topic, found.partition), {"upstream": found.upstream}
 
 
-def _load(
-    connection: Connection,
-    table: sql.Table,
-    flow: str,
-    topic: str,
-    entries: Sequence[Entry],
-    change: Callable[[Entry], Change | None],
-) -> int:
-    """Take in what each record changes, None: nothing; how many were malformed, which are logged and skipped."""
-    changes, malformed = dict[tuple[Any, ...], Row | None](), 0
-    for entry in entries:
-        try:
-            found = change(entry)
-        except MalformedRecord as error:
-            malformed += 1
-            _skip(topic, entry, error)
-            continue
-        if found is not None:
-            identity, own = found
-            changes[identity] = None if own is None else key_of(table, flow, identity) | own
-    _apply(connection, table, flow, changes)
-    return malformed
+# What a record changes in the table of its topic; None: nothing.
+_CHANGES: Mapping[sql.Table, Callable[[str, Entry], Change | None]] = {
+    progress: _of_progress,
+    checkpoints: _of_checkpoint,
+    offset_syncs: _of_offset_sync,
+}
 
 
 def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
@@ -220,11 +211,7 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
     of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
     for identity, row in changed.items():
         of_partition.setdefault(identity[:2], {})[identity] = row
-    known = {
-        (row["topic"], row["partition"]): dict(row)
-        for row in connection.execute(sql.select(newest).where(newest.c.flow == flow)).mappings()
-        if (row["topic"], row["partition"]) in of_partition
-    }
+    known = by_partition(connection, newest, flow)
     found: list[Row] = []
     for partition, rows in of_partition.items():
         before, written = known.get(partition), [row for row in rows.values() if row is not None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import Row, by_partition, columns_of, delete, is_of, key_of, same, upsert
+from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, same, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import flow_metrics, mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
@@ -48,7 +48,7 @@ MALFORMED = "malformed"  # a counter, by what the records should have been
 
 
 @dataclass(frozen=True)
-class PartitionMetrics:
+class PartitionMetrics(CopyFacts):
     """A partition's numbers. Times in epoch milliseconds, -1 where there is none.
 
     ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed, ``age_ms``
@@ -61,9 +61,6 @@ class PartitionMetrics:
     """
 
     flow: str
-    topic: str
-    partition: int
-    remote_topic: str
     records: int
     bytes: int
     newest_ms: int
@@ -110,12 +107,12 @@ def count_verified(connection: Connection, flow: str) -> None:
             newest.c.topic,
             newest.c.partition,
             newest.c.source_end,
-            newest.c.key.label("newest_key"),
-            newest.c.value.label("newest_value"),
+            newest.c.key,
+            newest.c.value,
             verified.c.source_topic_id,
             verified.c.source_offset,
-            verified.c.key,
-            verified.c.value,
+            verified.c.key.label("verified_key"),
+            verified.c.value.label("verified_value"),
         )
         .select_from(joined)
         .where(newest.c.flow == flow, stale)
@@ -127,16 +124,15 @@ def count_verified(connection: Connection, flow: str) -> None:
     rows: list[Row] = []
     for item in found:
         key = (item.topic, item.partition)
-        last = decode(bytes(item.newest_key), bytes(item.newest_value))
-        assert isinstance(last, MappingRecord)
+        last = mapping_of(item)
         row = before[key] | {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
             row |= _ages(last)
-        end = 0 if item.key is None else item.source_offset + 1
+        end = 0 if item.verified_key is None else item.source_offset + 1
         if row["counted_end"] > end:  # it was reset: of what was counted, this does not hold any more
             row |= {"counted_end": end, "verified_record_ms": None}
-        if item.key is not None:
-            passed = decode(bytes(item.key), bytes(item.value))
+        if item.verified_key is not None:
+            passed = decode(bytes(item.verified_key), bytes(item.verified_value))
             assert isinstance(passed, Verified)
             copied, size, newest_start = sums.get(key, (0, 0, None))
             if newest_start is not None:
@@ -221,7 +217,6 @@ def add(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
 
 
 def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float]:
-    """A flow's own numbers, by name and label."""
     own = flow_metrics.c
     rows = connection.execute(sql.select(own.name, own.label, own.value).where(own.flow == flow))
     return {(row.name, row.label): row.value for row in rows}
@@ -232,21 +227,6 @@ def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
     cut = {(name, label[:LONGEST_LABEL]): value for (name, label), value in numbers.items()}
     rows = [{"flow": flow, "name": name, "label": label, "value": value} for (name, label), value in cut.items()]
     upsert(connection, flow_metrics, rows)
-
-
-def partitions(connection: Connection, flow: str | None = None) -> list[PartitionMetrics]:
-    """The partitions of all flows, or of one."""
-    own = partition_metrics.c
-    query = sql.select(*columns_of(partition_metrics, PartitionMetrics)).order_by(own.flow, own.topic, own.partition)
-    query = query if flow is None else query.where(own.flow == flow)
-    return [PartitionMetrics(*row) for row in connection.execute(query)]
-
-
-def flows(connection: Connection) -> list[FlowMetric]:
-    """All flows' own numbers."""
-    own = flow_metrics.c
-    query = sql.select(own.flow, own.name, own.label, own.value).order_by(own.flow, own.name, own.label)
-    return [FlowMetric(*row) for row in connection.execute(query)]
 
 
 def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int, int | None]]:

@@ -100,12 +100,10 @@ def note_end(
 
 
 def failures_of(connection: Connection, flow: str) -> list[Failure]:
-    """Return failures by topic and partition."""
     return sorted(objects_of(connection, failures, Failure, flow), key=lambda failure: failure.key)
 
 
 def ends_of(connection: Connection, flow: str) -> dict[str, WindowEnd]:
-    """The last ones, by window."""
     return {each.window: each for each in objects_of(connection, window_ends, WindowEnd, flow)}
 
 

@@ -33,7 +33,7 @@ PAGE, JSON = SUFFIXES
 
 @dataclass(frozen=True)
 class PagePlace:
-    """Where the pages of a kind lie: those of a flow, or of a comparison by its name."""
+    """The place of the pages of a kind: those of a flow, or of a comparison by its name."""
 
     kind: str
     flow: str
@@ -155,9 +155,8 @@ def _after(connection: Connection, place: PagePlace) -> tuple[dict[str, str] | N
     before = connection.execute(query.order_by(own.time_ms.desc()).limit(1)).first()
     if before is None:
         return None, now_ms()
-    return {"file": before.name, "sha256": hashlib.sha256(before.content).hexdigest()}, max(
-        now_ms(), before.time_ms + 1
-    )
+    link = {"file": before.name, "sha256": hashlib.sha256(before.content).hexdigest()}
+    return link, max(now_ms(), before.time_ms + 1)
 
 
 def _here(place: PagePlace) -> sql.ColumnElement[bool]:

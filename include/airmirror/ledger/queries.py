@@ -1,4 +1,4 @@
-"""A flow's records as the ledger has them, by what is asked of them."""
+"""A flow's records as the ledger has them, by what is asked of them: the methods of ``FlowLedger`` say what that is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ class WindowRow:
 def mappings_of(
     connection: Connection, flow: str, key: Log, start: int = 0, end: int | None = None
 ) -> Iterator[MappingRecord]:
-    """Mapping records that overlap source offsets ``[start, end)``, by source offset."""
     topic, partition, source_topic_id = key
     query = sql.select(mappings).where(is_of(mappings, flow, (topic, partition)), mappings.c.source_end > start)
     if source_topic_id is not None:
@@ -60,7 +59,6 @@ def mappings_of(
 
 
 def unverified(connection: Connection, flow: str) -> list[MappingRecord]:
-    """Mapping records past their partition's verified offset, by topic, partition and source offset."""
     rows = [row for row in connection.execute(past_verified(flow, mappings)) if row.key is not None]
     # Not sorted by the database, whose collation may differ.
     return [mapping_of(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
@@ -79,10 +77,6 @@ def past_verified(flow: str, *columns: Any) -> Any:
 
 
 def of_window(connection: Connection, flow: str, window: str, after: int = -1) -> Iterator[MappingRecord]:
-    """The mapping records of one window, by topic (in Python's order), partition and source offset; some are read at a time.
-
-    ``after``: those that were written after this offset of the mapping topic.
-    """
     query = sql.select(mappings).where(mappings.c.flow == flow, mappings.c.window == window)
     query = query.where(mappings.c.log_offset > after)
     query = query.order_by(by_bytes(connection, mappings.c.topic), mappings.c.partition, mappings.c.source_start)
@@ -106,11 +100,6 @@ def latest_windows(connection: Connection, flow: str, limit: int) -> Sequence[st
     return connection.scalars(latest.limit(limit)).all()
 
 
-def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
-    """The latest windows that committed anything, the newest first."""
-    return window_rows(connection, flow, latest_windows(connection, flow, limit))
-
-
 def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
     """Return what windows of these names have committed, the newest first."""
     key = mappings.c.topic + sql.literal("-") + sql.cast(mappings.c.partition, sql.String)
@@ -131,11 +120,6 @@ def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list
 
 
 def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
-    """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
-
-    Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
-    ``kept``: topics of which all are.
-    """
     of_this = newest.c.source_topic_id == mappings.c.source_topic_id
     is_newest = sql.and_(of_this, newest.c.source_start == mappings.c.source_start)
     is_unverified = sql.or_(
@@ -184,13 +168,11 @@ def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int]
 
 
 def records_of(connection: Connection, flow: str, kind: type[Kind], after: int = -1) -> list[Kind]:
-    """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
     found = control_of(connection, flow, kind.kind)
     return [record for row, record in found if isinstance(record, kind) and row.log_offset > after]
 
 
 def holds_of(connection: Connection, flow: str) -> dict[tuple[str, int], Hold]:
-    """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
     held = {(record.topic, record.partition): record for record in records_of(connection, flow, Hold)}
     return held | held_by_decision(records_of(connection, flow, Decision))
 

@@ -1,4 +1,4 @@
-"""How far a flow's internal topics were read, and what was loaded from each of them."""
+"""The offsets up to which a flow's internal topics were read, and what was loaded from each of them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,11 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import rows_of, upsert
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.groups import last_begun, note_begun
-from airmirror.ledger.tables import (
-    LATER,
-    OWN,
-    checkpoints,
-    control,
-    mappings,
-    metadata,
-    newest,
-    offset_syncs,
-    progress,
-    scanned,
-    verified,
-)
+from airmirror.ledger.queries import control_of
+from airmirror.ledger.tables import LATER, OWN, metadata, newest, scanned, tables_of
 from airmirror.naming.internal import is_mapping_topic, is_progress_topic
 from airmirror.partitions import Entry
-from airmirror.wire.mappings import Record, ResetRecord
+from airmirror.wire.mappings import ResetRecord
 
 READ = "read"  # when the flow's own topics were last read to their ends
 HOUR_MS = 3_600_000
@@ -36,12 +25,12 @@ TOMBSTONES_MS = 24 * HOUR_MS
 
 
 def advance(
-    *,
     connection: Connection,
     flow: str,
     topic: str,
     topic_id: UUID,
     entries: Sequence[Entry],
+    *,
     at: Mapping[int, int],
     since: Mapping[int, int] | None,
 ) -> list[Entry]:
@@ -69,7 +58,7 @@ def advance(
 
 
 def scanned_of(connection: Connection, flow: str, topic: str) -> Sequence[Any]:
-    """How far a topic was read, a row a partition."""
+    """The offsets up to which a topic was read, a row a partition."""
     return connection.execute(rows_of(scanned, "topic"), {"flow": flow, "topic": topic}).all()
 
 
@@ -82,7 +71,6 @@ def all_scanned(connection: Connection, flow: str) -> dict[str, tuple[UUID, dict
 
 
 def forget_topic(connection: Connection, flow: str, topic: str) -> None:
-    """Delete what was loaded from a topic, and how far it was read."""
     for table in tables_of(topic):
         connection.execute(table.delete().where(table.c.flow == flow))
     connection.execute(scanned.delete().where(scanned.c.flow == flow, scanned.c.topic == topic))
@@ -102,7 +90,6 @@ def forget_slept(connection: Connection, flow: str, topics: Sequence[str], now_m
 
 
 def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of every table that is read from the flow's own topics, in order."""
     found = {}
     for table in (table for table in metadata.sorted_tables if table not in (*OWN, *LATER)):
         query = sql.select(table).where(table.c.flow == flow).order_by(*table.primary_key.columns)
@@ -111,9 +98,10 @@ def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...
     return found
 
 
-def forgotten(connection: Connection, flow: str, resets: Sequence[tuple[Any, Record]]) -> frozenset[tuple[str, int]]:
-    """The partitions of which the last that was decided (``resets``, with their rows) is to forget them, and nothing was copied
-    since: by the log, because slots and who decides have clocks of their own."""
+def forgotten(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
+    """The partitions of which the last that was decided is to forget them, and nothing was copied since: by the log, because
+    slots and who decides have clocks of their own."""
+    resets = control_of(connection, flow, ResetRecord.kind)
     decided = {(reset.topic, reset.partition): (row, reset) for row, reset in resets if isinstance(reset, ResetRecord)}
     found = {key: row.log_offset for key, (row, reset) in decided.items() if reset.choice == "forget"}
     of_these = newest.c.flow == flow, newest.c.topic.in_({topic for topic, _ in found})
@@ -127,15 +115,6 @@ def renamed(resets: Sequence[ResetRecord]) -> frozenset[str]:
     """The topics of which the last that was decided of their names is that they go into another remote topic."""
     decided = {reset.topic: reset.choice for reset in resets if reset.choice in ("new-topic", "forget")}
     return frozenset(topic for topic, choice in decided.items() if choice == "new-topic")
-
-
-def tables_of(topic: str) -> tuple[sql.Table, ...]:
-    """The tables that are read from an internal topic: mappings, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
-    if is_progress_topic(topic):
-        return (progress,)
-    if topic.startswith("mm2-offset-syncs"):
-        return (offset_syncs,)
-    return (mappings, newest, verified, control) if is_mapping_topic(topic) else (checkpoints,)
 
 
 def is_own(topic: str) -> bool:

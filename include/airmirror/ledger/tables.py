@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
 from sqlalchemy.schema import SchemaItem
 
+from airmirror.naming.internal import is_mapping_topic, is_progress_topic
+
 metadata = MetaData()
 
 
@@ -229,3 +231,12 @@ OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, post_window_t
 
 # What is read when a run of a task needs it, and so not by a rebuild.
 LATER = (checkpoints, offset_syncs)
+
+
+def tables_of(topic: str) -> tuple[Table, ...]:
+    """The tables that are read from an internal topic: mappings, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
+    if is_progress_topic(topic):
+        return (progress,)
+    if topic.startswith("mm2-offset-syncs"):
+        return (offset_syncs,)
+    return (mappings, newest, verified, control) if is_mapping_topic(topic) else (checkpoints,)

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
-from airmirror.clusters.admin.creation import ensure_topic
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
 from airmirror.offsets.translation import Translated
-from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.windows.mirror import Mirror
@@ -49,12 +49,7 @@ def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, 
 
 
 def emit_checkpoints(
-    flow: Flow,
-    ledger: FlowLedger,
-    *,
-    window: str,
-    tell: Callable[[str], None] = lambda phase: None,
-    under: HeldLease | None = None,
+    flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 
@@ -66,21 +61,17 @@ def emit_checkpoints(
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     into = Destination(flow, flow.target, topic, "checkpoints")
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "checkpoints") as mirror:
-        for missing in mirror.target.refresh_existing([topic]).values():
-            if isinstance(missing, TopicNotDescribed):
-                raise missing
-            replicas = flow.settings.checkpoints_topic_replication_factor
-            ensure_topic(flow.target, topic, replicas, COMPACTED, "checkpoints.topic.replication.factor")
+        into.ensure(mirror.target, flow.settings.checkpoints_topic_replication_factor)
         decided = known_resets(mirror)
         rows = group_positions(mirror)
 
-        def records() -> list[tuple[bytes, bytes]]:
+        def records() -> list[Checkpoint]:
             nonlocal decided, rows
             before, decided = decided, resets(mirror)
             if decided != before:  # since the positions were translated
                 rows = group_positions(mirror)
-            load_written(mirror.target, topic, ledger, ledger.load_checkpoints)
-            return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
+            load_written(mirror.target, topic, ledger)
+            return checkpoints_of(rows, ledger.checkpoints())
 
         written = write_anew(into, ledger, records, window=window, tell=tell, under=under)
     try:
@@ -95,7 +86,7 @@ def rewind_checkpoints(
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
     held: Callable[[], None],
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell,
 ) -> int:
     """After a reset: say where groups resume in remote partitions that no longer reach to their checkpoints; how many.
 
@@ -110,14 +101,14 @@ def rewind_checkpoints(
         if target.refresh_existing([topic]):
             return 0
 
-        def records() -> list[tuple[bytes, bytes]]:
-            load_written(target, topic, ledger, ledger.load_checkpoints)
+        def records() -> list[Checkpoint]:
+            load_written(target, topic, ledger)
             found = []
             for last in ledger.checkpoints().values():
                 start, end = starts.get(TopicPartition(last.topic, last.partition), (0, last.downstream))
                 if last.downstream > end:
                     found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
-            return [(new.encode_key(), new.encode_value()) for new in found]
+            return found
 
         into = Destination(flow, flow.target, topic, "checkpoints")
         return write(into, records, held=held, tell=tell) if records() else 0

@@ -153,7 +153,7 @@ def _shut(mirror: Mirror, rows: Sequence[GroupPosition], only: Collection[str]) 
 
 
 def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
-    """What ``look`` has seen while no person has decided anything that moves positions: right before they are written."""
+    """Return what ``look`` has seen while no person has decided anything that moves positions: right before they are written."""
     decided = _decided(mirror, known_resets(mirror))
     while True:
         found = look()
@@ -163,7 +163,7 @@ def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
 
 
 def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Owners | GroupMove]:
-    """What people have decided that moves positions, or forbids to move groups to them."""
+    """Return what people have decided that moves positions, or forbids to move groups to them."""
     return [*resets_, mirror.index.owners(), *mirror.index.of_kind(GroupMove)]
 
 

@@ -23,8 +23,7 @@ from airmirror.wire.primitives import MalformedRecord
 
 log = logging.getLogger(__name__)
 
-MOST = 10_000
-"""The most heartbeats that are read for one measurement."""
+MOST = 10_000  # heartbeats that are read for one measurement
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,15 @@ about.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from airmirror.clusters.admin.client import connect
-from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
-from airmirror.offsets.writing import COMPACTED, Destination, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell, silent
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import HeldLease
 from airmirror.wire.mappings import MappingRecord
@@ -59,12 +58,7 @@ def _points(record: MappingRecord, lag_max: int, written: int, verified: int) ->
 
 
 def emit_offset_syncs(
-    flow: Flow,
-    ledger: FlowLedger,
-    *,
-    window: str,
-    tell: Callable[[str], None] = lambda phase: None,
-    under: HeldLease | None = None,
+    flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = silent, under: HeldLease | None = None
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
@@ -75,18 +69,14 @@ def emit_offset_syncs(
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
+    into = Destination(flow, cluster, topic, "offset-syncs")
     with Routes(cluster, "airmirror|syncs") as routes:
-        for missing in routes.refresh_existing([topic]).values():
-            if isinstance(missing, TopicNotDescribed):
-                raise missing
-            replicas = flow.settings.offset_syncs_topic_replication_factor
-            ensure_topic(cluster, topic, replicas, COMPACTED, "offset-syncs.topic.replication.factor")
+        into.ensure(routes, flow.settings.offset_syncs_topic_replication_factor)
 
-        def records() -> list[tuple[bytes, bytes]]:
-            load_written(routes, topic, ledger, ledger.load_offset_syncs)
-            return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
+        def records() -> list[OffsetSync]:
+            load_written(routes, topic, ledger)
+            return _syncs(flow, ledger)
 
-        into = Destination(flow, cluster, topic, "offset-syncs")
         return write_anew(into, ledger, records, window=window, tell=tell, under=under)
 
 
@@ -95,7 +85,7 @@ def rewind_offset_syncs(
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
     held: Callable[[], None],
-    tell: Callable[[str], None] = lambda phase: None,
+    tell: Tell,
 ) -> int:
     """After a reset: say where partitions resume (source and target offset), below what was written before; how many.
 
@@ -105,16 +95,14 @@ def rewind_offset_syncs(
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
-    if topic not in connect(cluster).topic_names():
-        return 0
-
     with Routes(cluster, "airmirror|syncs") as routes:
+        if routes.refresh_existing([topic]):
+            return 0
 
-        def records() -> list[tuple[bytes, bytes]]:
-            load_written(routes, topic, ledger, ledger.load_offset_syncs)
+        def records() -> list[OffsetSync]:
+            load_written(routes, topic, ledger)
             written = ledger.offset_syncs()
-            rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
-            return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
+            return [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
 
         into = Destination(flow, cluster, topic, "offset-syncs")
         return write(into, records, held=held, tell=tell) if records() else 0
@@ -143,7 +131,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 
-def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
+def _syncs(flow: Flow, ledger: FlowLedger) -> list[OffsetSync]:
     """Return offset syncs for what was verified since the last ones in the ledger."""
     written = ledger.offset_syncs()
     most, lag_max = flow.settings.offset_syncs_per_window, flow.settings.offset_lag_max

@@ -117,21 +117,13 @@ class Translated:
 
 def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] = ()) -> Replicated:
     """A partition without mappings: empty on the target (all is still to come), or filled by another writer."""
-    if target_end == 0:
-        return Replicated(
-            source_start=log_start,
-            target_start=0,
-            verified=log_start - 1,
-            verified_end=0,
-            records=(),
-            log_start=log_start,
-        )
-    never = 2**63 - 1  # every position lies before what we have replicated
+    never = 2**63 - 1  # filled by another one, every position lies before what we have replicated
+    start, there = (log_start, 0) if target_end == 0 else (never, never)
     return Replicated(
-        source_start=never,
-        target_start=never,
-        verified=never - 1,
-        verified_end=never,
+        source_start=start,
+        target_start=there,
+        verified=start - 1,
+        verified_end=there,
         records=(),
         log_start=log_start,
         history=history,

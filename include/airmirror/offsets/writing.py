@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException
 
 from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
+from airmirror.clusters.admin.creation import ensure_topic
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import Entry, TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.tell import Tell
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.index import load_tail, scanned_of
 from airmirror.windows.mirror import Journal
+from airmirror.wire.fields import Declared
 
 SECONDS = 30.0
 # A segment of an hour: what is still written to is never compacted, and is read again by whoever has lost his ledger.
@@ -38,22 +40,19 @@ class RecordsNotWritten(AirmirrorError, transient=True):
         return f"cluster {self.cluster!r}: nothing was written to {self.topic!r}: {self.reason}"
 
 
-Loader = Callable[[str, UUID, Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]
-"""The ledger's method that takes in records of a topic, like ``FlowLedger.load_checkpoints``."""
-
-
-def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -> None:
+def load_written(routes: Routes, topic: str, ledger: FlowLedger) -> None:
     """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts."""
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
     start = scanned_of(routes, ledger, {log: end}).get(log, 0)
-    load_tail(routes, log, start, end, partial(load, topic, topic_id))
+    load_tail(routes, log, start, end, partial(ledger.load, topic, topic_id))
 
 
 @dataclass(frozen=True)
 class Destination:
-    """A topic of MirrorMaker 2's that a flow writes to. ``purpose``: a part of the client id and of the transactional id."""
+    """A topic of MirrorMaker 2's that a flow writes to. ``purpose``: a part of the client id, of the transactional id
+    and of the topic's keys."""
 
     flow: Flow
     cluster: Cluster
@@ -64,18 +63,19 @@ class Destination:
     def transactional_id(self) -> str:
         return f"airmirror.{self.flow.source.alias}.{self.flow.target.alias}.{self.purpose}"
 
+    def ensure(self, routes: Routes, replicas: int) -> None:
+        """Make the topic where it is missing. Raises TopicCreationRefused, or TopicNotDescribed: it may be there, for others."""
+        for missing in routes.refresh_existing([self.topic]).values():
+            if isinstance(missing, TopicNotDescribed):
+                raise missing
+            ensure_topic(self.cluster, self.topic, replicas, COMPACTED, f"{self.purpose}.topic.replication.factor")
 
-Records = Callable[[], Sequence[tuple[bytes, bytes]]]
+
+Records = Callable[[], Sequence[Declared]]
 
 
 def write_anew(
-    into: Destination,
-    ledger: FlowLedger,
-    records: Records,
-    *,
-    window: str,
-    tell: Callable[[str], None],
-    under: HeldLease | None = None,
+    into: Destination, ledger: FlowLedger, records: Records, *, window: str, tell: Tell, under: HeldLease | None
 ) -> int:
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no lease.
 
@@ -93,7 +93,7 @@ def write_anew(
         return write(into, records, held=granted.check, tell=tell)
 
 
-def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Callable[[str], None]) -> int:
+def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Tell) -> int:
     """The same under a lease that is held already: ``held`` raises where it is another's by now (invariant B).
 
     Raises RecordsNotWritten, AccessDenied, and what ``held`` does.
@@ -109,7 +109,7 @@ def write(into: Destination, records: Records, *, held: Callable[[], None], tell
     try:
         writer.init_transactions(SECONDS)
         held()
-        new = records()
+        new = [(each.encode_key(), each.encode_value()) for each in records()]
         tell(f"writing {len(new)} records to {topic} on {cluster.alias}")
         writer.begin_transaction()
         for key, value in new:

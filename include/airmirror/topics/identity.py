@@ -246,7 +246,7 @@ def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: s
             for entries, end, reason in _scan(routes, log, start, ends[log]):
                 is_kept = True
                 try:
-                    part.load_mappings(log.topic, routes.topic_ids[log.topic], entries, {0: end}, {0: start})
+                    part.load(log.topic, routes.topic_ids[log.topic], entries, {0: end}, {0: start})
                 except ValueNotKept as error:  # what a stranger writes ends no flow
                     is_kept, reason = False, f"the ledger can't keep it ({shown(error.reason)})"
                 if reason:

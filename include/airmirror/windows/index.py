@@ -70,7 +70,7 @@ def _read_tails(
     routes: Routes, index: FlowLedger, source: str, patience: float
 ) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
-    names = mappings, _ = mapping_topic(source), progress_topic(source)
+    names = mapping_topic(source), progress_topic(source)
     begun_ms = int(time.time() * 1000)
     routes.refresh(names)
     ends_now = offsets_with_patience(routes, routes.keys(names), LATEST)
@@ -82,9 +82,8 @@ def _read_tails(
     for topic in names:
         topic_id = routes.topic_ids[topic]
         ends = {partition: end for partition, end in ends_now.items() if partition.topic == topic}
-        load = index.load_mappings if topic == mappings else partial(index.load_progress, cluster=source)
         for key, end in ends.items():
-            load_tail(routes, key, scanned.get(key, 0), end, partial(load, topic, topic_id), patience=patience)
+            load_tail(routes, key, scanned.get(key, 0), end, partial(index.load, topic, topic_id), patience=patience)
         read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
     index.note_read(begun_ms)
     return read

@@ -8,6 +8,7 @@ copy, with their commits. ``sources/<number>/0`` has where a Kafka source began;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,6 @@ class _Batch:
     number: int
     lines: tuple[str, ...]
     sources: dict[int, dict[str, Any]]
-
-    @property
-    def place(self) -> str:
-        return f"batch {self.number}"
 
 
 def read(directory: Path) -> PositionFile:
@@ -68,9 +65,7 @@ def read(directory: Path) -> PositionFile:
     kafka = {number for batch in batches for number in batch.sources}
     others = tuple(f"source {number}, which is not Kafka" for number in range(lines) if number not in kafka)
 
-    def texts(answers: Answers) -> dict[str, str]:
-        return _texts(path, batches, begun, answers)
-
+    texts = partial(_texts, path, batches, begun)
     return PositionFile(
         "Spark checkpoint", checked(path, found), texts, others, directory, _left_out(directory, batches)
     )
@@ -110,7 +105,9 @@ def _begun(directory: Path, first: _Batch) -> dict[int, dict[str, Any]]:
         lines = _text(file).removeprefix("\0").splitlines()
         if len(lines) != 2 or lines[0] != _VERSION:
             raise BadPositions(str(file), "it is not where a Kafka source began, as Spark writes it (v1)")
-        found[number] = _offsets(file, lines[1])
+        found[number] = parsed(str(file), lines[1])
+        if not plain.is_by_partition(found[number]):
+            raise BadPositions(str(file), "these are no offsets of Kafka")
     return found
 
 
@@ -123,17 +120,12 @@ def _batch(directory: Path, number: int) -> _Batch:
         )
     sources = {}
     for at, line in enumerate(lines[2:]):
-        if line not in ("", _NOTHING) and plain.is_by_partition(parsed(str(file), line)):
-            sources[at] = _offsets(file, line)
+        if line in ("", _NOTHING):
+            continue
+        value = parsed(str(file), line)
+        if plain.is_by_partition(value):
+            sources[at] = value
     return _Batch(number, lines, sources)
-
-
-def _offsets(file: Path, line: str) -> dict[str, Any]:
-    value = parsed(str(file), line)
-    if not plain.is_by_partition(value):
-        raise BadPositions(str(file), "these are no offsets of Kafka")
-    found: dict[str, Any] = value
-    return found
 
 
 def _numbers(directory: Path) -> list[int]:
@@ -156,7 +148,7 @@ def _text(file: Path) -> str:
 
 
 def _place(batch: _Batch, number: int) -> str:
-    return f"{batch.place}, source {number}"
+    return f"batch {batch.number}, source {number}"
 
 
 def _beginning(number: int) -> str:

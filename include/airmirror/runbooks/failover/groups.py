@@ -134,7 +134,7 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
 def _lags_last_seen(journal: Journal) -> list[GroupLag]:
     """The lags that the ledger remembers, of the groups that the flow moves by now."""
     chosen = _chosen(journal.flow.settings)
-    return [lag for lag in journal.index.last_seen()[1] if chosen.matches(lag.group)]
+    return [lag for lag in journal.index.group_lags() if chosen.matches(lag.group)]
 
 
 def _chosen(settings: Settings) -> TopicFilter:
@@ -153,7 +153,7 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint,
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     if journal.target.refresh_existing([topic]):
         return
-    load_written(journal.target, topic, ledger, ledger.load_checkpoints)
+    load_written(journal.target, topic, ledger)
     chosen = _chosen(flow.settings)
     topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
     written, found = ledger.checkpoint_times(), ledger.checkpoints()

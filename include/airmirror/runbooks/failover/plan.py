@@ -76,7 +76,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
     topics = None if source_error else plan_topics(opened, frozen_too=True)
-    state, (shown, _), owners = ledger.state(), ledger.last_seen(), ledger.owners()
+    state, shown, owners = ledger.state(), ledger.partition_metrics(), ledger.owners()
     replicated = set(state.known)
     known = {topic for topic, _ in replicated}
     every = {*known, *(row.topic for row in shown), *(topics.topics if topics else ())}

@@ -100,7 +100,7 @@ def _look(opened: Opened, journal: Journal, is_frozen: bool) -> UndoneFailover:
     reasons = [each.why_not for each in groups if each.why_not]
     if groups or is_frozen:
         rows = {(each.topic, each.remote_topic) for each in journal.index.last_mappings().values()}
-        rows |= {(each.topic, each.remote_topic) for each in journal.index.last_seen()[0]}  # of what is empty too
+        rows |= {(each.topic, each.remote_topic) for each in journal.index.partition_metrics()}  # of what is empty too
         ours = taken(opened.flow, journal.index.owners(), dict(rows))
         reasons += written_since(journal, {remote for topic, remote in rows if topic in ours})
     return UndoneFailover(opened.flow.name, tuple(groups), is_frozen, tuple(reasons))

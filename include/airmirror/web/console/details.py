@@ -73,7 +73,7 @@ def groups_page(ledger: Ledger, flow: str) -> dict[str, Any]:
     """Where the last runs saw the source's groups, and what became of each; bounded, and marked where it is cut."""
     of_flow = ledger.flow(flow)
     offsets = of_flow.group_offsets()
-    lags = {(row.group, row.topic, row.partition): row for row in ledger.flow_group_lags(flow)}
+    lags = {(row.group, row.topic, row.partition): row for row in of_flow.group_lags()}
     keys = sorted(lags.keys() | {(row.group, row.topic, row.partition) for row in offsets})
     moved = {(row.group, row.topic, row.partition): row for row in offsets}
     return {
