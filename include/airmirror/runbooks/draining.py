@@ -45,7 +45,6 @@ class SourceNotQuiet(RunbookError, transient=True):
 
     seconds: float
 
-    @property
     def what(self) -> str:
         return (
             f"the source is still written to after {self.seconds:.0f} s, so that this run froze nothing. Stop these "
@@ -56,7 +55,6 @@ class SourceNotQuiet(RunbookError, transient=True):
 class NotDrained(RunbookError, transient=True):
     """Partitions of which not everything is verified on the target; nothing was changed."""
 
-    @property
     def what(self) -> str:
         status = command("status", flow=self.flow)
         return f"not everything is verified on the target, so that nothing was changed; {status} shows what holds it up"

@@ -46,7 +46,6 @@ MIXED = "is an aggregate: what applications have written can't be distinguished 
 class ReturnRefused(RunbookError):
     """A return that can't begin; nothing was changed."""
 
-    @property
     def what(self) -> str:
         return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
 
@@ -60,7 +59,6 @@ class LeftOnSource(RunbookError):
 
     topics: tuple[str, ...]  # that the order names, as below
 
-    @property
     def what(self) -> str:
         failback = partial(command, "failback", flow=self.flow, topics=self.topics)
         rescue = failback("run", "--step", "rescue", "--reason", "…", "--yes")
@@ -76,7 +74,6 @@ class ReturnNotDrained(RunbookError, transient=True):
 
     topics: tuple[str, ...]
 
-    @property
     def what(self) -> str:
         again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
         return f"not all has returned; stop the applications on its target, then do what is left: {again}"

@@ -40,7 +40,6 @@ class GroupsNotBack(RunbookError):
 
     anyway: str
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (

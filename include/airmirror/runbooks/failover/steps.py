@@ -56,7 +56,6 @@ class SourceGone(AirmirrorError):
 class GroupsNotExact(RunbookError):
     """Groups that would not resume at the very next record. Nothing was frozen."""
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
@@ -84,7 +83,6 @@ class FreezeFirst(AirmirrorError):
 class WrittenWhileFreezing(RunbookError):
     """Records of the source that a planned failover has not replicated: written while the flow was frozen, or since."""
 
-    @property
     def what(self) -> str:
         undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
         words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")

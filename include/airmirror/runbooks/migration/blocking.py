@@ -33,7 +33,6 @@ class BlockRefused(RunbookError):
 
     cluster: str
 
-    @property
     def what(self) -> str:
         return (
             f"its producers on {self.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "

@@ -46,7 +46,6 @@ class GroupsHaveMembers(RunbookError, transient=True):
     cluster: str
     seconds: float
 
-    @property
     def what(self) -> str:
         return (
             f"consumers on {self.cluster!r} are still in groups that are to be cut over, after {self.seconds:.0f} s. Stop all of "
@@ -57,7 +56,6 @@ class GroupsHaveMembers(RunbookError, transient=True):
 class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
@@ -69,7 +67,6 @@ class GroupsNotReady(MoveRefused):
 class GroupsNotMoved(MoveRefused, transient=True):
     """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
 
-    @property
     def what(self) -> str:
         again = self.run("--step", "cut_over_consumers", "--yes")
         return f"the target does not have all positions as they were written; {again} does what is left"

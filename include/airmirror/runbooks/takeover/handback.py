@@ -38,7 +38,6 @@ class CopiedPosition(PartitionFacts):
 class HandbackRefused(RunbookError):
     """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
-    @property
     def what(self) -> str:
         return (
             f"it can't be handed back: not verified up to the last record in {counted(len(self.reasons), 'partition')}; "
@@ -50,7 +49,6 @@ class CopiedSince(RunbookError):
     """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
     before them, and copy them twice."""
 
-    @property
     def what(self) -> str:
         take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
