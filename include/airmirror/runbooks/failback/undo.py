@@ -84,8 +84,7 @@ def _shown(found: UndoneReturn, order: FailbackOrder, *, done: bool) -> Document
     rows = [{"topic": topic, "returns_from": remote} for remote, topic in sorted(found.topics.items())]
     over = counted(len(rows), "topic") if rows else "no topic"
     headline = f"{found.flow}: nothing of {over} {'returns' if done else 'would return'} any more."
-    brief = ("topic", "returns_from")
-    sections = [Section("topics", rows, "Topics", brief=brief, empty="none returns"), put_back_section(found.groups)]
+    sections = [Section("topics", rows, "Topics", brief="*", empty="none returns"), put_back_section(found.groups)]
     return shown_undo(
         "failback", found.flow, headline, found.reasons, _way_out(found.flow, order), sections, found.groups
     )

@@ -61,12 +61,10 @@ def shown_outcome(done: FailoverOutcome) -> Document:
             missing,
             "Not known to be replicated",
             unknown,
-            brief=("topic", "partition", "from_offset", "source_end"),
+            brief="topic partition from_offset source_end",
         ),
-        Section(
-            "not_proven", unproven, "Committed, not proven", brief=("topic", "partition", "first", "last", "reason")
-        ),
-        Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
+        Section("not_proven", unproven, "Committed, not proven", brief="*"),
+        Section("left", left, "Groups that were left", brief="group topic partition why"),
         Section("moves", [asdict(each) for each in done.groups], "Positions of groups"),
     ]
     return Document(
@@ -135,39 +133,21 @@ def _sections(plan: FailoverPlan, servers: Sequence[str] = ()) -> list[Section]:
     groups = rows_of(plan.groups, f"{POSITION} seen_ms remote_topic on_target state")
     kinds = [{"kind": kind, "group": name} for kind, names in sorted(plan.kinds.items()) for name in names]
     start = f"Start applications with bootstrap.servers = {','.join(servers)} and" if servers else "Names"
+    partition = "topic partition remote_topic verified committed source_end not_verified complete_to_ms"
+    group = "group topic partition position resumes_at read_again result"
     return [
         Section(
             "names",
             names,
             start,
             "The names of topics that producers and consumers use on each side.",
-            brief=("on_the_source", "on_the_target") if servers else (),
+            brief="*" if servers else "",
             empty="nothing was replicated",
         ),
         Section(
-            "partitions",
-            partitions,
-            "Partitions",
-            brief=()
-            if servers
-            else (
-                "topic",
-                "partition",
-                "remote_topic",
-                "verified",
-                "committed",
-                "source_end",
-                "not_verified",
-                "complete_to_ms",
-            ),
-            empty="nothing was replicated",
+            "partitions", partitions, "Partitions", brief="" if servers else partition, empty="nothing was replicated"
         ),
-        Section(
-            "groups",
-            groups,
-            "Consumer groups",
-            brief=() if servers else ("group", "topic", "partition", "position", "resumes_at", "read_again", "result"),
-        ),
+        Section("groups", groups, "Consumer groups", brief="" if servers else group),
         Section("kinds", kinds, "Kinds of groups"),
         differences(plan.drift or ()),
     ]

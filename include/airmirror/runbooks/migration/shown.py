@@ -66,10 +66,10 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
         numbers={"offsets not verified": found.behind},
         findings=findings,
         sections=[
-            Section("partitions", partitions, "Partitions", brief=tuple(partitions[0]) if partitions else ()),
-            Section("groups", groups, "Consumer groups", brief=tuple(groups[0]) if groups else ()),
-            Section("access", access, "On the target", brief=("lacks",) if access else ()),
-            Section("writers", writers, "Last writers", brief=("last_writer",) if writers else ()),
+            Section("partitions", partitions, "Partitions", brief="*", empty=""),
+            Section("groups", groups, "Consumer groups", brief="*", empty=""),
+            Section("access", access, "On the target", brief="*", empty=""),
+            Section("writers", writers, "Last writers", brief="*", empty=""),
         ],
         made_ms=found.made_ms,
     )
@@ -104,7 +104,7 @@ def shown_plan(plan: MigrationPlan) -> Document:
                 moves,
                 "Move groups",
                 "What must move together. Proposals come from what ties topics now.",
-                brief=("name", "is", "topics", "groups", "transactional_ids"),
+                brief="name is topics groups transactional_ids",
                 empty="nothing moves",
             ),
             Section("names", names, "Names", "The names that clients use on each side."),

@@ -112,7 +112,7 @@ def _shown(flow: str, move: Move, order: MoveOrder, found: UndoneMove, *, done: 
         state = "without its block" if order.unblock else "undone"
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
-    changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
+    changes = Section("changes", rows, "Changes", brief="*", empty="")
     return shown_undo("migration", flow, headline, found.reasons, _way_out(flow, move), [changes], found.back.groups)
 
 

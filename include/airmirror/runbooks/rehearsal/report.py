@@ -111,8 +111,8 @@ class Rehearsal:
             numbers=numbers,
             findings=findings,
             sections=[
-                Section("problems", problems, "What would go wrong", brief=("problem",)),
-                Section("steps", steps, "Steps", brief=("step", "milliseconds")),
+                Section("problems", problems, "What would go wrong", brief="*"),
+                Section("steps", steps, "Steps", brief="step milliseconds"),
                 Section("compared", compared, "Records compared with the source"),
                 Section("groups", proofs, "Consumer groups"),
                 *more,

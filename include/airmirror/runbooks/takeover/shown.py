@@ -16,16 +16,7 @@ from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
 from airmirror.times import utc
 
-PARTITION = (
-    "topic",
-    "partition",
-    "remote_topic",
-    "last_of_mirrormaker",
-    "continues_at",
-    "source_end",
-    "recognised",
-    "twice",
-)
+PARTITION = "topic partition remote_topic last_of_mirrormaker continues_at source_end recognised twice"
 
 
 def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Document:
@@ -91,16 +82,10 @@ def shown_plan(found: TakeoverPlan) -> Document:
                 "history",
                 incidents,
                 "What MirrorMaker 2 did before, by its offset syncs",
-                brief=("topic", "partition", "found"),
+                brief="topic partition found",
                 empty="nothing unusual",
             ),
-            Section(
-                "groups",
-                groups,
-                "Consumer groups",
-                brief=("group", "topic", "partition", "position", "after_the_take_over"),
-                empty="none has committed offsets",
-            ),
+            Section("groups", groups, "Consumer groups", brief="*", empty="none has committed offsets"),
             differences(found.drift),
             Section("syncs", syncs, "Newest offset syncs"),
         ],
@@ -124,7 +109,6 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
         twice=lambda row: 0 if row.history is None else row.history.twice,
     )
     found: list[Row] = [{"found": each} for row in rows for each in told(row)]
-    run = command("takeover", "run", "--reason", "…", "--yes", flow=flow)
     return Document(
         kind="takeover history",
         about=f"What MirrorMaker 2 had copied before: {flow}",
@@ -132,14 +116,8 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
         is_good=not any(row.needs_somebody for row in rows),
         asked={"flow": flow},
         sections=[
-            Section(
-                "partitions",
-                partitions,
-                "Partitions",
-                brief=tuple(partitions[0]) if partitions else (),
-                empty=f"the flow has copied nothing yet: {run}",
-            ),
-            Section("found", found, "What was found", brief=("found",) if found else ()),
+            Section("partitions", partitions, "Partitions", brief="*", empty=""),
+            Section("found", found, "What was found", brief="*", empty=""),
         ],
     )
 
@@ -164,12 +142,10 @@ def _partitions(rows: Sequence[Continued]) -> Section:
         continues_at=lambda row: None if row.error is not None else row.start,
         exact_from=lambda row: None if row.since < 0 else row.since,
     )
-    return Section(
-        "partitions", told, "Where it continues", brief=PARTITION if told else (), empty="the flow has no topics"
-    )
+    return Section("partitions", told, "Where it continues", brief=PARTITION, empty="")
 
 
 def _wrong(rows: Sequence[Continued]) -> Section:
     """The partitions that could not be taken over: a terminal shows no findings of an outcome."""
     told: list[Row] = [{"error": str(row.error)} for row in rows if row.error is not None]
-    return Section("errors", told, "Not taken over", brief=("error",) if told else ())
+    return Section("errors", told, "Not taken over", brief="*", empty="")
