@@ -70,7 +70,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
         progress.phase(f"putting {len(found.groups)} positions of groups back")
         frozen.check()  # a failback may have leased both flows, and be about to finish
         put_back(MappingWriter.of(granted), found.groups)
-        give_up(frozen, granted, found.topics, order.topics, by=order.by, reason=order.reason)
+        give_up(frozen, granted, found.topics, order)
     catch_up_ledger(pair.reverse)
     return _shown(found, order, done=True)
 
@@ -90,25 +90,17 @@ def _shown(found: UndoneReturn, order: FailbackOrder, *, done: bool) -> Document
     )
 
 
-def give_up(
-    frozen: GrantedLease,
-    granted: GrantedLease,
-    names: Mapping[str, str],
-    topics: Collection[str],
-    *,
-    by: str,
-    reason: str,
-) -> None:
+def give_up(frozen: GrantedLease, granted: GrantedLease, names: Mapping[str, str], order: FailbackOrder) -> None:
     """Nothing of these remote topics returns any more, under the leases of both flows; done again, nothing is written.
 
     While the reverse flow's lease holds after the end is written, no window of it has looked before: only then may they be
     unfrozen.
     """
     which = set(names.values())
-    commit_change(frozen, Change.END, topics, which=which, reason=reason, by=by)
+    commit_change(frozen, Change.END, order.topics, which=which, reason=order.reason, by=order.by)
     granted.check()
-    write_forgotten(granted, names, by=by, reason=reason)
-    commit_change(frozen, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
+    write_forgotten(granted, names, order)
+    commit_change(frozen, Change.GIVE_UP, order.topics, which=which, reason=order.reason, by=order.by)
 
 
 def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:

@@ -66,7 +66,7 @@ def unfreeze_after_return(
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
         with overtaking(pair.reverse, lease_name(), tell) as back:
-            write_forgotten(back, names, by=order.by, reason=order.reason)
+            write_forgotten(back, names, order)
         catch_up_ledger(pair.reverse)
         moves = [(each.encode_key(), None) for each in _over(granted.journal.index, names, order)]
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
@@ -87,7 +87,7 @@ def came_from_target(ledger: FlowLedger) -> list[GroupMove]:
     return [each for each in failed_over(ledger) if each.topic not in ours]
 
 
-def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:
+def write_forgotten(granted: GrantedLease, names: Collection[str], order: FailbackOrder) -> None:
     """Forget these remote topics, under the lease of the flow by which they returned; done again, nothing."""
     now = int(time.time() * 1000)
     decided = [
@@ -100,8 +100,8 @@ def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, r
             lost_end=-1,
             start=-1,
             window=granted.lease.window,
-            by=by.strip(),
-            reason=reason.strip(),
+            by=order.by.strip(),
+            reason=order.reason.strip(),
         )
         for key in granted.journal.index.state().known
         if key[0] in names

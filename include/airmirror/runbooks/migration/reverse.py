@@ -91,7 +91,7 @@ def take_back(pair: Pair, move: Move, order: MoveOrder, last: Callable[[], None]
     ):
         last()
         names = frozen.owners.returning_by(move.names)
-        give_up(frozen, granted, names, tuple(move.names), by=order.by, reason=order.reason)
+        give_up(frozen, granted, names, _order(move, order))
 
 
 def undo_over(pair: Pair, move: Move, order: MoveOrder, groups: Collection[str], tell: Tell) -> None:
