@@ -23,10 +23,9 @@ from airmirror.windows.plan import Planned
 
 @dataclass(frozen=True)
 class GroupForecast(GroupPartition):
-    """A group in one partition, and what becomes of its position: ``exact``, or not, and why."""
+    """A group in one partition, and ``why`` its position does not become exact; empty: it does."""
 
     position: int
-    exact: bool
     why: str
 
 
@@ -111,16 +110,13 @@ def _groups(positions: Sequence[GroupPosition], rows: Sequence[Continued]) -> li
     for each in positions:
         row = row_of.get(each.key)
         if row is None:
-            exact, why = False, str(each.found) if not isinstance(each.found, Translated) else "not of this flow"
+            why = "not of this flow" if isinstance(each.found, Translated) else str(each.found)
         elif row.error is not None:
-            exact, why = False, "its partition can't be taken over"
+            why = "its partition can't be taken over"
         elif 0 <= row.since <= each.committed.offset or (isinstance(each.found, Translated) and each.found.exact):
-            exact, why = True, ""
+            why = ""
         else:
             by = "estimated by its offset syncs" if isinstance(each.found, Translated) else str(each.found)
-            exact, why = (
-                False,
-                f"copied by MirrorMaker 2, before offset {row.since if row.since >= 0 else row.start}: {by}",
-            )
-        found.append(GroupForecast(each.group, *each.key, each.committed.offset, exact, why))
+            why = f"copied by MirrorMaker 2, before offset {row.since if row.since >= 0 else row.start}: {by}"
+        found.append(GroupForecast(each.group, *each.key, each.committed.offset, why))
     return found

@@ -56,7 +56,7 @@ def shown_plan(found: TakeoverPlan) -> Document:
     groups = rows_of(
         found.groups,
         "group topic partition position after_the_take_over",
-        after_the_take_over=lambda each: "exact" if each.exact else each.why,
+        after_the_take_over=lambda each: each.why or "exact",
     )
     syncs: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "source": sync.source, "target": sync.target}
