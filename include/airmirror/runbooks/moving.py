@@ -293,7 +293,6 @@ class PutBack:
 
     @property
     def is_back(self) -> bool:
-        """Return whether it stands where it stood before."""
         return (self.now, self.metadata) == (self.move.before, self.move.metadata_before)
 
     @property

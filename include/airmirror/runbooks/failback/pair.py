@@ -60,7 +60,6 @@ class Pair:
 
     @property
     def flow(self) -> Flow:
-        """The flow that was failed over."""
         return self.forward.flow
 
     @property

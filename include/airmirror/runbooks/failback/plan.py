@@ -51,27 +51,22 @@ class FailbackPlan:
 
     @property
     def never(self) -> int:
-        """Records of the source that were never replicated and were not rescued."""
         return sum(each.never.records for each in self.partitions)
 
     @property
     def rescued(self) -> int:
-        """Records of the source that were rescued."""
         return sum(each.rescued for each in self.partitions)
 
     @property
     def since(self) -> int:
-        """Records that others have written on the target after the flow's last ones."""
         return sum(each.since.records for each in self.partitions)
 
     @property
     def is_equal(self) -> bool:
-        """Return whether nothing diverged."""
         return all(each.is_equal for each in self.partitions)
 
     @property
     def headline(self) -> str:
-        """Return the whole plan in one sentence."""
         lost = sum(each.lost for each in self.partitions)
         shorter = f", {lost:,} replicated offsets are not on the source any more" if lost else ""
         return (

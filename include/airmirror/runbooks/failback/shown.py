@@ -30,7 +30,6 @@ SINCE = "Records of others after the flow's last one, by their offsets on the ta
 
 
 def planned(opened: Opened, order: FailbackOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     progress.phase("reading both clusters")
     return shown_plan(failback_plan(opened, order.topics))
 
@@ -59,7 +58,6 @@ def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
 
 
 def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
-    """The document of what a rescue would copy."""
     progress.phase("reading both clusters")
     plan = failback_plan(pair.forward, order.topics)
     rows = rows_of(
@@ -87,12 +85,10 @@ def left_to_return(pair: Pair, order: FailbackOrder, progress: Progress) -> Docu
 
 
 def ended(pair: Pair, order: FailbackOrder, ran: Ran) -> Document:
-    """The document of the outcome, looked at after the last step."""
     return shown_outcome(outcome_of(pair, order, ran.gave["move_groups"], ran.seconds))
 
 
 def shown_plan(plan: FailbackPlan) -> Document:
-    """The document of a plan."""
     return Document(
         kind="failback plan",
         about=f"Failback plan of {plan.flow}",
@@ -142,7 +138,6 @@ def shown_outcome(done: FailbackOutcome) -> Document:
 
 
 def headline(done: FailbackOutcome) -> str:
-    """The whole failback in one sentence."""
     behind = sum(each.behind for each in done.returned)
     stay = f"; {counted(behind, 'record')} of the source stay there, not replicated" if behind else ""
     if partitions := {(each.topic, each.partition) for each in done.accepted}:

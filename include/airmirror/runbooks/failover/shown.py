@@ -19,19 +19,16 @@ POSITION = "group topic partition position resumes_at=translation read_again=aga
 
 
 def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     progress.phase("looking at both clusters")
     return shown_plan(failover_plan(opened))
 
 
 def ended(opened: Opened, order: FailoverOrder, ran: Ran) -> Document:
-    """The document of the outcome, looked at after the last step."""
     not_judged, groups = ran.gave.get("judge", []), ran.gave["move_groups"]
     return shown_outcome(outcome_of(opened, order, not_judged, groups, ran.seconds))
 
 
 def shown_plan(plan: FailoverPlan) -> Document:
-    """The document of a plan."""
     return Document(
         kind="failover plan",
         about=f"Failover plan of {plan.flow}",

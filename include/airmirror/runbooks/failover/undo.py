@@ -44,7 +44,6 @@ def undo_plan(opened: Opened) -> UndoneFailover:
 
 
 def look(opened: Opened, order: FailoverOrder) -> Document:
-    """The document of what an undo would do now."""
     return _shown(undo_plan(opened), done=False)
 
 

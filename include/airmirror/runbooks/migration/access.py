@@ -37,7 +37,6 @@ class MissingRights:
 
     @property
     def lines(self) -> list[str]:
-        """All of it in words, one each."""
         return [
             *(f"lacks there: {each}" for each in (*self.acls, *self.quotas)),
             *(f"differs there, and stays: {each}" for each in self.different),

@@ -101,7 +101,6 @@ def standing(mirror: Mirror, move: Move) -> list[ProducerBlock]:
 
 
 def str_of(block: ProducerBlock) -> str:
-    """A block in words."""
     return f"{block.topic}: {block.principal} is denied WRITE"
 
 

@@ -47,7 +47,6 @@ class MigrationPlan:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether nothing warns and nothing stops."""
         return all(rule.level == "ok" for rule in self.rules)
 
 

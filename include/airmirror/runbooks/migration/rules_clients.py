@@ -19,7 +19,6 @@ from airmirror.runbooks.shown import judged
 
 
 def rules(facts: MigrationFacts) -> Iterator[Finding]:
-    """Yield every rule."""
     crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
     yield known(facts, _with_past(facts, crossing), PRODUCERS, TRANSACTIONS)
     crossing = _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))

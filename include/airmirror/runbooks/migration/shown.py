@@ -21,7 +21,6 @@ from airmirror.runbooks.runbook import Progress, Ran
 
 
 def planned(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     return shown_plan(migration_plan(opened, round(order.takes * DAY_MS), progress.phase))
 
 
@@ -117,14 +116,12 @@ def shown_plan(plan: MigrationPlan) -> Document:
 
 
 def headline(plan: MigrationPlan) -> str:
-    """The plan in one sentence."""
     count = Counter(rule.level for rule in plan.rules)
     moves = f"{counted(len(plan.moves), 'move group')} of {counted(len(plan.names), 'topic')}"
     return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
 
 
 def _cluster(side: str, found: Inventory) -> Iterator[Section]:
-    """Yield the sections of one cluster's inventory."""
     about = f"Cluster {found.alias}, id {found.cluster_id}, {counted(len(found.brokers), 'broker')}."
 
     def section(name: str, title: str, rows: Sequence[Row]) -> Section:

@@ -72,7 +72,6 @@ class MoveState:
 
     @property
     def undo(self) -> str:
-        """What an undo can do from now on, in words."""
         return f"{self.reverse}. {UNDO_WITH_REVERSE}" if self.reverse else UNDO_WITHOUT_REVERSE
 
     @property
@@ -82,14 +81,12 @@ class MoveState:
 
     @property
     def next(self) -> MoveStep:
-        """The step that comes now."""
         if self.is_frozen:
             return "finish"
         return "cut_over_consumers" if any(each.left for each in self.groups) else "cut_over_producers"
 
     @property
     def headline(self) -> str:
-        """All of it in a sentence."""
         left = sum(each.left for each in self.groups)
         again = sum(each.again for each in self.groups)
         stands = "frozen, its producers are cut over" if self.is_frozen else f"{self.behind:,} offsets not verified yet"

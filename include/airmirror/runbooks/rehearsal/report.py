@@ -56,12 +56,10 @@ class Rehearsal:
 
     @property
     def is_good(self) -> bool:
-        """Return whether nothing is known that would go wrong."""
         return not self.problems
 
     @property
     def seconds(self) -> float:
-        """The time that it took."""
         return sum(step.seconds for step in self.steps)
 
     @property
@@ -79,7 +77,6 @@ class Rehearsal:
 
     @property
     def headline(self) -> str:
-        """All of it in a sentence or two."""
         return f"{self.flow} rehearsed in {self.seconds:.0f} s: {self.exact}"
 
     def document(

@@ -135,7 +135,6 @@ def shown_check(checked: HandbackCheck) -> Document:
 
 
 def _where(row: FirstRecords, each: CopyDifference) -> str:
-    """The place of a difference in words."""
     place = f"{row.remote_topic}-{row.key.partition}"
     of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"
     if each.what is HandbackVerdict.GAP:

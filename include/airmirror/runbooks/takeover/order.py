@@ -58,5 +58,4 @@ class HandbackOrder(Order):
     connector: str = option("The connector's name there; by default takeover.connector.name.", "")
 
     def name_of(self, flow: Flow) -> str:
-        """The connector's name."""
         return self.connector or flow.settings.takeover_connector_name

@@ -27,7 +27,6 @@ def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Documen
 
 
 def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
-    """The document of a take-over that was carried out."""
     rows: Sequence[Continued] = ran.gave["take_over"]
     wrong = [row for row in rows if row.error is not None]
     then = command("run-window", flow=opened.flow.name)
@@ -46,7 +45,6 @@ def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
 
 
 def shown_plan(found: TakeoverPlan) -> Document:
-    """The document of a plan."""
     last = "it has written none yet" if found.progress_ms is None else f"last written {utc(found.progress_ms)}"
     incidents: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "found": each.what, "is_loss": each.is_loss}
