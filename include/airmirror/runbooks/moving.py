@@ -185,7 +185,7 @@ def _to_write(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset], on_
 
 
 def moved(journal: Journal) -> Moves:
-    """What was moved and not put back, by the ledger, which must have caught up."""
+    """Return what was moved and not put back, by the ledger, which must have caught up."""
     return {(each.group, each.topic, each.partition): each for each in journal.index.of_kind(GroupMove)}
 
 

@@ -80,7 +80,7 @@ class Divergence(CopyFacts):
 
 
 def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
-    """What became of each partition of ``topics`` (of the source, with their remote topics), by topic and partition.
+    """Return what became of each partition of ``topics`` (of the source, with their remote topics), by topic and partition.
 
     Both clusters are read, and nothing is written. The ledger has caught up. Raises what reading a log does.
     """

@@ -286,7 +286,7 @@ def _place(row: GroupPosition) -> Place:
 
 
 def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[Place, int]:
-    """Where positions on the target are on the source, by group, remote topic and partition."""
+    """Return where positions on the target are on the source, by group, remote topic and partition."""
     return {
         (row.group, row.topic, row.partition): row.found.translation
         for row in positions_on_source(mirror, at, names, mirror.source)

@@ -25,7 +25,7 @@ def planned(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
 
 
 def before(step: str, pair: Pair, order: MoveOrder, progress: Progress) -> Document:
-    """How far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, MoveGroupUnfit, a cluster's
+    """Show how far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, MoveGroupUnfit, a cluster's
     error."""
     progress.phase("looking at both clusters")
     found = move_state(pair.forward, chosen_move(pair.forward, order.move), order)

@@ -55,7 +55,7 @@ def syncs_of(mirror: Mirror, keys: Iterable[TopicPartition]) -> dict[TopicPartit
 def incidents(
     mirror: Mirror, key: TopicPartition, remote: TopicPartition, syncs: Sequence[Sync], *, compacted: bool
 ) -> list[Incident]:
-    """What the syncs of one partition tell, by source offset. Raises a cluster's error."""
+    """Return what the syncs of one partition tell, by source offset. Raises a cluster's error."""
     if not syncs:
         return []
     logs = _Logs.of(mirror, key, remote)
@@ -117,7 +117,7 @@ def _is_same(logs: _Logs, sync: Sync, *, compacted: bool) -> bool:
 
 
 def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:
-    """What lies between two syncs that are out of step; None: nothing is wrong."""
+    """Return what lies between two syncs that are out of step; None: nothing is wrong."""
     begin, end = sorted((one.source, two.source))
     if max(end - begin, two.target - one.target) > MOST_OFFSETS or two.target <= one.target:
         return None

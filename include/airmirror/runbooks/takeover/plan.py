@@ -104,7 +104,7 @@ def _history(
 
 
 def _groups(positions: Sequence[GroupPosition], rows: Sequence[Continued]) -> list[GroupForecast]:
-    """What becomes of the groups' positions once the partitions were taken over, and a window was verified."""
+    """Return what becomes of the groups' positions once the partitions were taken over, and a window was verified."""
     row_of = {row.key: row for row in rows}
     found = []
     for each in positions:
