@@ -9,6 +9,7 @@ what lies after the flow's last record is of others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -90,11 +91,13 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
     committed = mirror.flow.reads_committed
     readable = offsets_with_patience(mirror.source, [each.key for each in facts], LATEST, read_committed=committed)
-    unverified = _unverified(mirror)
-    found = [_of(mirror, each, readable[each.key], rescues, unverified.get(each.key, 0)) for each in facts]
+    unverified = Counter[TopicPartition]()
+    for record in mirror.index.unverified():
+        unverified[record.key] += record.source_end - record.source_start
+    found = [_of(mirror, each, readable[each.key], rescues, unverified[each.key]) for each in facts]
     seen = {each.key for each in facts}
     gone = [key for key in map(TopicPartition._make, state.known) if key.topic in topics and key not in seen]
-    found += [_gone(mirror, state, key, rescues, unverified.get(key, 0)) for key in gone]
+    found += [_gone(mirror, state, key, rescues, unverified[key]) for key in gone]
     return sorted(found, key=lambda each: (each.topic, each.partition))
 
 
@@ -214,10 +217,3 @@ def _since(target: Routes, remote: TopicPartition, start: int) -> Written:
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     return written(Log(target, remote, start, end).records())
-
-
-def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
-    for record in mirror.index.unverified():
-        found[record.key] = found.get(record.key, 0) + record.source_end - record.source_start
-    return found
