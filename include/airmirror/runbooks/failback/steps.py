@@ -1,7 +1,6 @@
 """The steps of a failback.
 
-Each reads both clusters again and does what is left: killed at any point and run again, nothing is done twice. What was
-written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
+What was written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
 verified, the return is ended, groups are moved to their exact positions on the source, and the flow that was failed over is
 unfrozen.
 """

@@ -1,8 +1,7 @@
 """The flow that was failed over, unfrozen after the return: it resumes after what has returned, and keeps its mappings.
 
 What returned is accounted for by the mappings of the reverse flow, read backwards, compared record by record
-by a gate, and only then is the flow unfrozen (invariants C, F and G). Every step reads again what is so: done again, it does what
-is left.
+by a gate, and only then is the flow unfrozen (invariants C, F and G).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The steps of a failover.
 
-Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
-source is quiet, drained and verified to its end before the flow is frozen. *Disaster*: the flow is frozen first, and what is
-committed is judged from the target alone.
+*Planned*: the source is quiet, drained and verified to its end before the flow is frozen. *Disaster*: the flow is frozen first,
+and what is committed is judged from the target alone.
 """
 
 from __future__ import annotations
