@@ -61,7 +61,6 @@ class FailbackOutcome:
 
     @property
     def is_good(self) -> bool:
-        """Return whether every group was moved, nothing stays behind, and nothing differs."""
         return not self.left and not self.accepted and not any(each.behind for each in self.returned)
 
 

@@ -151,7 +151,6 @@ def headline(done: FailbackOutcome) -> str:
 
 
 def runs_told(written: Written) -> str:
-    """The first runs of offsets, and how many more there are."""
     runs = [str(first) if first == last else f"{first} to {last}" for first, last in written.runs[:MOST_RUNS]]
     more = f" and {len(written.runs) - MOST_RUNS:,} more runs" if len(written.runs) > MOST_RUNS else ""
     return ", ".join(runs) + more

@@ -86,7 +86,6 @@ def shown_outcome(done: FailoverOutcome) -> Document:
 
 
 def headline(plan: FailoverPlan) -> str:
-    """The recovery point in one sentence."""
     if plan.recovery_ms is None:
         return "The recovery point is not known: of some partitions nothing is verified, or their end was never seen."
     seconds = plan.recovery_ms / 1000

@@ -209,7 +209,6 @@ class GroupThere:
 
 
 def on_target(opened: Opened, move: Move) -> list[GroupThere]:
-    """Return how the groups stand on the target now."""
     with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|{PURPOSE}") as target:
         there = list_groups(target)
         at = committed_offsets(target, [group for group in move.groups if group in there])

@@ -95,7 +95,6 @@ class GroupFacts:
 
     @property
     def is_active(self) -> bool:
-        """Return whether it has members."""
         return self.state not in ("Empty", "Dead")
 
 

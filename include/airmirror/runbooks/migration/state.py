@@ -76,7 +76,6 @@ class MoveState:
 
     @property
     def behind(self) -> int:
-        """Offsets of the source that are not verified on the target."""
         return sum(max(0, each.end - each.verified) for each in self.partitions)
 
     @property

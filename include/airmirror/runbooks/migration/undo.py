@@ -87,7 +87,6 @@ class UndoneMove:
 
 
 def look(pair: Pair, order: MoveOrder) -> Document:
-    """The document of what an undo, or that of the block alone, would do now."""
     opened = pair.forward
     move = chosen_move(opened, order.move)
     found = unblock_plan(opened, move) if order.unblock else undo_plan(opened, move, order)

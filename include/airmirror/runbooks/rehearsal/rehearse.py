@@ -46,7 +46,6 @@ class FailoverRehearsal(Rehearsal):
 
     @property
     def seconds(self) -> float:
-        """The time that the steps of a failover took."""
         return sum(step.seconds for step in self.steps if step.is_failover)
 
     @property

@@ -130,7 +130,6 @@ def compare_newest(opened: Opened, ends: Mapping[TopicPartition, int], most: int
 
 
 def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterator[str]:
-    """Yield what comparisons and proofs of positions have found."""
     for each in compared:
         if each.error:
             yield str(each.error)

@@ -49,7 +49,6 @@ class TakeoverPlan:
 
     @property
     def needs_somebody(self) -> bool:
-        """Return whether a partition can't be taken over, or lacks records that the source had."""
         lossy = any(incident.is_loss for found in self.histories.values() for incident in found)
         return lossy or any(row.error is not None for row in self.partitions)
 
