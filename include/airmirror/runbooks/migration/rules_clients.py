@@ -74,12 +74,8 @@ def _positions(facts: MigrationFacts) -> Finding:
     again = sum(point.again for point in points)
     count = counted(len({point.group for point in points}), "group")
     if again:
-        return Finding(
-            "warn",
-            what,
-            f"{count}; {again:,} offsets are not verified yet",
-            command("run-window", flow=facts.flow.name),
-        )
+        window = command("run-window", flow=facts.flow.name)
+        return Finding("warn", what, f"{count}; {again:,} offsets are not verified yet", window)
     return Finding("ok", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
 
 

@@ -83,10 +83,6 @@ class Rehearsal:
         self, kind: str, about: str, asked: Row, findings: Sequence[Finding] = (), more: Sequence[Section] = ()
     ) -> Document:
         """The document of it: first what would go wrong. ``more``: sections of its own."""
-        numbers: Mapping[str, int] = {
-            "milliseconds": round(self.seconds * 1000),
-            "records compared and equal": self.records,
-        }
         problems = [{"problem": each} for each in self.problems]
         steps = [
             {"step": each.name, "milliseconds": round(each.seconds * 1000), "of_a_failover": each.is_failover}
@@ -105,7 +101,7 @@ class Rehearsal:
             headline=self.headline,
             is_good=self.is_good,
             asked={"flow": self.flow, **asked},
-            numbers=numbers,
+            numbers={"milliseconds": round(self.seconds * 1000), "records compared and equal": self.records},
             findings=findings,
             sections=[
                 Section("problems", problems, "What would go wrong", brief="*"),

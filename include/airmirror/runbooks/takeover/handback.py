@@ -125,12 +125,7 @@ def write_offsets(
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
                 number, record = source_offset_record(
-                    flow.source.alias,
-                    each.topic,
-                    each.partition,
-                    each.offset,
-                    partitions=partitions,
-                    connector=order.name_of(flow),
+                    flow.source.alias, *each.key, each.offset, partitions=partitions, connector=order.name_of(flow)
                 )
                 by_partition.setdefault(number, []).append(record)
             granted.check()
