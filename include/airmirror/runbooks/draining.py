@@ -127,9 +127,8 @@ def stopped(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
         mirror.refresh()
         rows = make_plan(mirror, ledger.state(), {each: planned.topics[each] for each in its if each in planned.topics})
     errors = [row.error for row in rows if row.error is not None and not row.error.transient]
-    found = [
-        str(each) for each in errors if not isinstance(each, ProgressDiffers)
-    ]  # a commit looks so while it is read
+    # A commit looks as if progress differed while it is read.
+    found = [str(each) for each in errors if not isinstance(each, ProgressDiffers)]
     return found if topics is not None else [*map(str, planned.refused), *found]
 
 

@@ -50,9 +50,8 @@ def unfreeze_after_return(
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
         overtaking(forward, lease_name(), tell) as granted,
     ):
-        with overtaking(
-            pair.reverse, lease_name(), tell
-        ):  # none of its windows writes any more, whenever it has looked
+        # None of the reverse flow's windows writes any more, whenever it has looked.
+        with overtaking(pair.reverse, lease_name(), tell):
             still = granted.owners.returning((Owner.RETURNED,))
         ahead.refresh()
         if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
