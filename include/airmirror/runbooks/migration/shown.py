@@ -70,7 +70,6 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
             Section("access", access, "On the target", brief="*", empty=""),
             Section("writers", writers, "Last writers", brief="*", empty=""),
         ],
-        made_ms=found.made_ms,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
@@ -59,7 +58,6 @@ class MoveState:
 
     flow: str
     move: Move
-    made_ms: int
     partitions: tuple[PartitionState, ...]
     groups: tuple[GroupState, ...]
     reasons: tuple[str, ...]
@@ -121,7 +119,6 @@ def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:
     return MoveState(
         flow=opened.flow.name,
         move=move,
-        made_ms=int(time.time() * 1000),
         partitions=tuple(partitions),
         groups=tuple(states),
         reasons=groups.reasons,
