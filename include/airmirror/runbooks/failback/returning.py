@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from airmirror.errors import command
-from airmirror.flows.freezing import commit_change, overtaking, owners_now
+from airmirror.flows.freezing import commit_change, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
@@ -23,7 +23,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
+from airmirror.runbooks.failback.pair import Pair, both_leased, check_known, moved_by
 from airmirror.slot.adjacent import explained
 from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
@@ -91,11 +91,7 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[
         settle(pair.forward, names.values(), order, tell)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, names, tell)
-    with (
-        _mirrors(pair) as (ahead, back),
-        overtaking(pair.forward, lease_name(), tell) as frozen,
-        overtaking(pair.reverse, lease_name(), tell) as granted,
-    ):
+    with _mirrors(pair) as (ahead, back), both_leased(pair, tell) as (frozen, granted):
         tell("reading both clusters")
         returnable(pair, order)  # the flow may have been unfrozen since
         names = _existing(back, names)
@@ -160,10 +156,7 @@ def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell:
 
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
     """
-    with (
-        overtaking(pair.forward, lease_name(), tell) as frozen,
-        overtaking(pair.reverse, lease_name(), tell) as granted,
-    ):
+    with both_leased(pair, tell) as (frozen, granted):
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.flow.name, tuple(left), order.topics)
         which = set(names.values())

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
-from airmirror.flows.freezing import commit_change, overtaking
+from airmirror.flows.freezing import commit_change
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
+from airmirror.runbooks.failback.pair import Pair, both_leased, check_known, moved_by
 from airmirror.runbooks.failback.unfreezing import write_forgotten
 from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -60,10 +60,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
     found = undo_plan(pair, order.topics)
     if not found.topics and not found.groups:
         return _shown(found, order, done=True)  # no window is ended for nothing
-    with (
-        overtaking(pair.forward, lease_name(), progress.phase) as frozen,
-        overtaking(pair.reverse, lease_name(), progress.phase) as granted,
-    ):
+    with both_leased(pair, progress.phase) as (frozen, granted):
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
             raise CannotUndo(found.flow, found.reasons, "failback", _way_out(found.flow, order))
