@@ -131,9 +131,8 @@ def returnable(pair: Pair, order: FailbackOrder, *, unfrozen_too: bool = False) 
     check_known(forward, its)
     freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name, topics=its)
     reasons = [f"{topic} is not frozen, so that its records would go round for ever: {freezing}" for topic in open_]
-    reasons += (
-        [] if names else [f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}"]
-    )
+    if not names:
+        reasons.append(f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}")
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     reasons += [
         f"flow {reverse.flow.name!r} is frozen for {each.topic or 'all'}: {unfreeze_command(reverse.flow.name, each.topic)}"

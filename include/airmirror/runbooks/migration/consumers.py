@@ -171,9 +171,7 @@ def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], secon
     """Return when none of the groups has members on a cluster of the flow. Raises GroupsHaveMembers."""
     begun = time.monotonic()
     with Routes(cluster, f"airmirror|{opened.flow.name}|{PURPOSE}") as routes:
-        while True:
-            if not (active := with_members(routes, groups)):
-                return
+        while active := with_members(routes, groups):
             if time.monotonic() - begun > seconds:
                 members = tuple(members_in_words(cluster, active))
                 raise GroupsHaveMembers(opened.flow.name, members, cluster.alias, seconds)
