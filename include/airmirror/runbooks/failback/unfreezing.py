@@ -112,9 +112,9 @@ def write_forgotten(granted: GrantedLease, names: Collection[str], order: Failba
 def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
     """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, LeftOnSource."""
     remote = {topic: name for name, topic in names.items()}
-    looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
     last = reverse.last_mappings()
-    ends = offsets_with_patience(ahead.target, [each.remote for each in looked if each.remote in last], LATEST)
+    looked = [each for each in resetting.look(ahead, remote, Choice.ACCEPT_LOSS) if each.remote in last]
+    ends = offsets_with_patience(ahead.target, [each.remote for each in looked], LATEST)
     left = [
         f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
         for key, end in ends.items()
@@ -125,13 +125,10 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
     rescues = ahead.index.of_kind(Rescue)
     saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
     found = [
-        _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
-        for facts in looked
-        if facts.remote in last
+        _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved) for facts in looked
     ]
     made = [each for each in found if each is not None]
-    stay = [(each, behind(each, rescues)) for each in made]
-    never = [f"{each.key}: {count:,} records" for each, count in stay if count]
+    never = [f"{each.key}: {count:,} records" for each in made if (count := behind(each, rescues))]
     if never and not order.leave:
         raise LeftOnSource(ahead.flow.name, tuple(never), order.topics)
     return made
