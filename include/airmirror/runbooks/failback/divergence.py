@@ -59,14 +59,14 @@ class Divergence(CopyFacts):
     source_topic_id: str
     replicated_end: int
     kept_end: int
-    start: int
-    end: int
-    never: Written
-    rescued: int
-    open_from: int
-    since: Written
     unverified: int
     problem: str
+    start: int = 0
+    end: int = 0
+    never: Written = Written()
+    rescued: int = 0
+    open_from: int = -1
+    since: Written = Written()
     waits: Written = Written()
 
     @property
@@ -200,14 +200,10 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
         source_topic_id=topic_id,
         replicated_end=last.source_end if last else 0,
         kept_end=-1,
-        start=0,
-        end=0,
-        never=Written(),
-        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
-        open_from=-1,
-        since=_since(mirror.target, remote, last.target_end) if last else Written(),
         unverified=unverified,
         problem="the source has no such partition any more",
+        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
+        since=_since(mirror.target, remote, last.target_end) if last else Written(),
     )
 
 
