@@ -58,7 +58,6 @@ class GroupPoint(GroupPartition, OfCopy):
 
     @property
     def result(self) -> str:
-        """The quality of the translation, or the reason why it would be left."""
         return self.reason or ("exact" if self.exact else "estimated")
 
 
