@@ -222,5 +222,4 @@ def reverse_finding(flow: str, has_reverse: bool) -> Finding:
     what, back = "there is a reverse flow", "->".join(reversed(flow.split("->")))
     if has_reverse:
         return Finding("ok", what, f"{back} is enabled")
-    source, target = back.split("->")
-    return Finding("warn", what, f"{back} is not enabled", f"set `{source}->{target}.enabled = true` before the day")
+    return Finding("warn", what, f"{back} is not enabled", f"set `{back}.enabled = true` before the day")
