@@ -213,4 +213,4 @@ def test_the_plan_of_a_failback_is_of_what_returns(
 
 def _diverged(topic: str) -> Divergence:
     never = Written(2, 20, 1, 1, ((10, 11),))
-    return Divergence(topic, 0, f"east.{topic}", "id", 10, 10, 10, 12, never, 0, -1, Written(), 0, "")
+    return Divergence(topic, 0, f"east.{topic}", "id", 10, 10, 0, "", start=10, end=12, never=never)

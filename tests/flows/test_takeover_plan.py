@@ -61,9 +61,9 @@ def test_a_plan_says_where_it_would_continue_and_which_groups_are_exact(
     found = takeover_plan(flow.opened)
     [row] = found.partitions
     assert (row.recorded, row.since, row.start, row.end, row.copied, row.error) == (59, 60, 70, 100, 10, None)
-    groups = {each.group: (each.exact, each.why) for each in found.groups}
-    assert groups[new] == (True, "")
-    assert groups[old] == (False, "copied by MirrorMaker 2, before offset 60: estimated by its offset syncs")
+    groups = {each.group: each.why for each in found.groups}
+    assert groups[new] == ""
+    assert groups[old] == "copied by MirrorMaker 2, before offset 60: estimated by its offset syncs"
     assert found.running == () and not found.histories and not found.needs_somebody
     assert found.syncs[TopicPartition(flow.topic, 0)].source == 50
     told = json.loads(json.dumps(shown_plan(found).as_dict()))["sections"]

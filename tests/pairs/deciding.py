@@ -20,6 +20,7 @@ from airmirror.flows.freezing import check_nothing_returns, to_unfreeze
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Translated
 from airmirror.runbooks import draining
+from airmirror.runbooks.failback import pair as failback_pair
 from airmirror.runbooks.failback import returning
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
@@ -114,6 +115,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
         },
         rehearsing: {"caught_up": lambda opened, soon: opened, "unreachable": lambda opened: "it is not asked"},
         Pair: {"names": lambda pair, topics=(): _names(facts.owners, topics)},
+        failback_pair: {"overtaking": overtaking},
         returning: {
             "divergences": lambda *_: [_divergence(facts)],
             "resetting": SimpleNamespace(look=lambda *_: []),
@@ -140,7 +142,6 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
     for undoing in (failover_undo, failback_undo):
         replaced[undoing] = {
             "Journal": SimpleNamespace(open=journal),
-            "overtaking": overtaking,
             "to_put_back": put_back,
             "put_back": nothing,
             "commit_change": nothing,
@@ -148,6 +149,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
             "MappingWriter": SimpleNamespace(of=nothing),
         }
     replaced[failover_undo] |= {
+        "overtaking": overtaking,
         "written_since": lambda *_: written,
         "resume_after_rescues": nothing,
         "moved_again": lambda *_: [],

@@ -16,6 +16,7 @@ from airmirror.flows.freezing import StillReturning, freeze, owners_now, unfreez
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks import moving as group_moving
 from airmirror.runbooks.errors import CannotUndo
+from airmirror.runbooks.failback import pair as failback_pair
 from airmirror.runbooks.failback import steps as failback_steps
 from airmirror.runbooks.failback import undo as failback_undo
 from airmirror.runbooks.failback import unfreezing
@@ -327,7 +328,7 @@ def test_the_undo_of_a_failback_puts_nothing_back_without_the_lease_of_both_flow
     east, west = sides.east, sides.west
     both = gone_over(east, west, tmp_path)
     failback_steps.move_step(both.pair, ORDER)
-    moved, other, overtakes = committed(east, both.group), both.elsewhere(tmp_path), failback_undo.overtaking
+    moved, other, overtakes = committed(east, both.group), both.elsewhere(tmp_path), failback_pair.overtaking
     leased = list[str]()
 
     def sleeps(opened: Opened, *given: Any) -> Any:
@@ -337,7 +338,7 @@ def test_the_undo_of_a_failback_puts_nothing_back_without_the_lease_of_both_flow
                 failback_steps.unfreeze_step(other.pair, ORDER)
         return overtakes(opened, *given)
 
-    monkeypatch.setattr(failback_undo, "overtaking", sleeps)
+    monkeypatch.setattr(failback_pair, "overtaking", sleeps)
     with pytest.raises(SlotFenced):
         undo_failback(both.pair, FailbackOrder(**WHY))
     assert committed(east, both.group) == moved

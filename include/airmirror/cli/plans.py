@@ -44,12 +44,11 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
     """
     shown: list[RenderableType] = []
     for section in made.sections:
-        if section.brief:
-            rows = [[_told(name, row[name]) for name in section.brief] for row in section.rows]
-            right = [column_title(name) for name in section.brief if any(_is_number(name, row) for row in section.rows)]
-            shown.append(
-                table(section.title, [*map(column_title, section.brief)], rows, right=right, empty=section.empty)
-            )
+        if section.brief and (section.rows or section.empty):
+            columns = section.columns
+            rows = [[_told(name, row[name]) for name in columns] for row in section.rows]
+            right = [column_title(name) for name in columns if any(_is_number(name, row) for row in section.rows)]
+            shown.append(table(section.title, [*map(column_title, columns)], rows, right=right, empty=section.empty))
     findings = [] if made.by else finding_lines(made.findings)
     shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
     show(console, *shown, *([f"The report: {files[0]}"] if files else []))

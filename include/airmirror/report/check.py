@@ -59,7 +59,6 @@ def _said(content: Mapping[str, object]) -> str:
 
 
 def _wrong(stored: Stored, public_key: str) -> list[str]:
-    """Return the errors of one report by itself."""
     try:
         parsed(stored.data)
     except ValueError as error:

@@ -36,15 +36,21 @@ class Finding:
 class Section:
     """A table. All rows have the same columns; what ends in ``_ms`` is a time (epoch milliseconds), None where it is not known.
 
-    ``brief``: the columns that a terminal and a question show; none: the section is on the page and in the JSON only.
+    ``brief``: the columns that a terminal and a question show, by name, "*": all; none: the section is on the page and in the
+    JSON only. ``empty``: what a terminal says where there are no rows; "": nothing.
     """
 
     name: str
     rows: Sequence[Row]
     title: str
     about: str = ""
-    brief: tuple[str, ...] = ()
+    brief: str = ""
     empty: str = "none"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of ``brief``."""
+        return list(self.rows[0]) if self.brief == "*" and self.rows else self.brief.split()
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ def body(made: Document, first: str) -> str:
     for section in made.sections:
         if section.brief and section.rows:
             lines += ["", f"**{escape(section.title)}**", ""]
-            lines.append(f"| {' | '.join(map(column_title, section.brief))} |")
-            lines.append("|---" * len(section.brief) + "|")
+            columns = section.columns
+            lines.append(f"| {' | '.join(map(column_title, columns))} |")
+            lines.append("|---" * len(columns) + "|")
             for row in section.rows[:MOST_ROWS]:
-                cells = (escape(str(value_told(name, row[name]))) for name in section.brief)
+                cells = (escape(str(value_told(name, row[name]))) for name in columns)
                 lines.append(f"| {' | '.join(cells)} |")
             lines.append(f"\n{len(section.rows):,} in all.")
     return "\n".join(lines)

@@ -45,7 +45,6 @@ class SourceNotQuiet(RunbookError, transient=True):
 
     seconds: float
 
-    @property
     def what(self) -> str:
         return (
             f"the source is still written to after {self.seconds:.0f} s, so that this run froze nothing. Stop these "
@@ -56,7 +55,6 @@ class SourceNotQuiet(RunbookError, transient=True):
 class NotDrained(RunbookError, transient=True):
     """Partitions of which not everything is verified on the target; nothing was changed."""
 
-    @property
     def what(self) -> str:
         status = command("status", flow=self.flow)
         return f"not everything is verified on the target, so that nothing was changed; {status} shows what holds it up"
@@ -129,9 +127,8 @@ def stopped(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
         mirror.refresh()
         rows = make_plan(mirror, ledger.state(), {each: planned.topics[each] for each in its if each in planned.topics})
     errors = [row.error for row in rows if row.error is not None and not row.error.transient]
-    found = [
-        str(each) for each in errors if not isinstance(each, ProgressDiffers)
-    ]  # a commit looks so while it is read
+    # A commit looks as if progress differed while it is read.
+    found = [str(each) for each in errors if not isinstance(each, ProgressDiffers)]
     return found if topics is not None else [*map(str, planned.refused), *found]
 
 

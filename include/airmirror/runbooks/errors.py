@@ -22,13 +22,12 @@ class RunbookError(AirmirrorError):
     flow: str
     reasons: tuple[str, ...]
 
-    @property
     def what(self) -> str:
         """The event and the way out, in a sentence."""
         return "a step was not taken"
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.what}\n{listed(self.reasons)}"
+        return f"flow {self.flow!r}: {self.what()}\n{listed(self.reasons)}"
 
 
 class CannotUndo(RunbookError):
@@ -39,7 +38,6 @@ class CannotUndo(RunbookError):
     runbook: str
     way_out: str
 
-    @property
     def what(self) -> str:
         return f"its {self.runbook} can't be undone as things are; {self.way_out}"
 

@@ -47,7 +47,6 @@ class GroupsActive(RunbookError, transient=True):
 
     is_chosen: bool = False
 
-    @property
     def what(self) -> str:
         again = "do this again; or leave these groups out with groups.exclude" if self.is_chosen else "do this again"
         return (
@@ -60,7 +59,6 @@ class GroupsReadOn(RunbookError, transient=True):
 
     cluster: str
 
-    @property
     def what(self) -> str:
         return (
             f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this "
@@ -71,7 +69,6 @@ class GroupsReadOn(RunbookError, transient=True):
 class GroupsDisplaced(RunbookError, transient=True):
     """Groups that another command moves, or puts back, at the same time: they may not stand where this one says."""
 
-    @property
     def what(self) -> str:
         return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
 
@@ -82,7 +79,6 @@ class PositionsRefused(RunbookError):
     cluster: str
     is_denied: bool
 
-    @property
     def what(self) -> str:
         refuses = f"cluster {self.cluster!r} refuses positions of groups that are put back"
         if not self.is_denied:
@@ -189,7 +185,7 @@ def _to_write(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset], on_
 
 
 def moved(journal: Journal) -> Moves:
-    """What was moved and not put back, by the ledger, which must have caught up."""
+    """Return what was moved and not put back, by the ledger, which must have caught up."""
     return {(each.group, each.topic, each.partition): each for each in journal.index.of_kind(GroupMove)}
 
 
@@ -297,7 +293,6 @@ class PutBack:
 
     @property
     def is_back(self) -> bool:
-        """Return whether it stands where it stood before."""
         return (self.now, self.metadata) == (self.move.before, self.move.metadata_before)
 
     @property

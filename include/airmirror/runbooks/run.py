@@ -56,7 +56,7 @@ def _patiently(runbook: Runbook[S, O], site: S, work: Callable[[], Done], progre
 
 
 def look(runbook: Runbook[S, O], site: S, order: O, only: Sequence[str] = (), progress: Progress = SILENT) -> Document:
-    """What a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
+    """Return what a run would meet. Nothing is written but the ledger. Raises NoSuchStep, and what refuses the order."""
     first = chosen(runbook, site.flow, order, only)[0] if only else None
     runbook.check(site, order)
     shows = (first and first.asks and first.asks.shows) or runbook.look

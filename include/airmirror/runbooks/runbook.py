@@ -116,9 +116,9 @@ class Asking(Generic[S, O]):
 
 @dataclass(frozen=True)
 class Step(Generic[S, O]):
-    """A step. It reads again what is so now and does what is left, so that it can be done again; what it returns is for the
-    outcome. ``does``: in a few words. ``leaves``: whether something is left, by what it returned. ``is_free``: it looks, or
-    copies as every window does, so that no question covers it. ``apart``: it is only taken by an order that names it;
+    """A step. It reads again what is so now and does what is left: killed and run again, it does nothing twice. What it gives is
+    for the outcome. ``does``: in a few words. ``leaves``: whether something is left, by what it returned. ``is_free``: it looks,
+    or copies as every window does, so that no question covers it. ``apart``: it is only taken by an order that names it;
     ``is_offered``: in Airflow, where people are asked for it after the usual steps, also by their answer."""
 
     name: str

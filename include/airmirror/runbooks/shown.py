@@ -26,8 +26,7 @@ def put_back_section(groups: Sequence[PutBack]) -> Section:
         "group=move.group topic=move.topic partition=move.partition stands_at=now goes_back_to",
         goes_back_to=lambda each: "no position" if each.move.before < 0 else each.move.before,
     )
-    brief = ("group", "topic", "partition", "stands_at", "goes_back_to")
-    return Section("groups", rows, "Positions of groups", brief=brief, empty="none was moved")
+    return Section("groups", rows, "Positions of groups", brief="*", empty="none was moved")
 
 
 def shown_undo(

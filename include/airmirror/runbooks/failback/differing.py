@@ -32,7 +32,6 @@ class ReturnDiffers(RunbookError):
 
     topics: tuple[str, ...]  # that the order names: for them alone a loss is accepted
 
-    @property
     def what(self) -> str:
         words = ("failback", "run", "--accept-loss", "--reason", "…")
         shown, done = (command(*words, *yes, flow=self.flow, topics=self.topics) for yes in ((), ("--yes",)))

@@ -9,6 +9,7 @@ what lies after the flow's last record is of others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -58,14 +59,14 @@ class Divergence(CopyFacts):
     source_topic_id: str
     replicated_end: int
     kept_end: int
-    start: int
-    end: int
-    never: Written
-    rescued: int
-    open_from: int
-    since: Written
     unverified: int
     problem: str
+    start: int = 0
+    end: int = 0
+    never: Written = Written()
+    rescued: int = 0
+    open_from: int = -1
+    since: Written = Written()
     waits: Written = Written()
 
     @property
@@ -80,7 +81,7 @@ class Divergence(CopyFacts):
 
 
 def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
-    """What became of each partition of ``topics`` (of the source, with their remote topics), by topic and partition.
+    """Return what became of each partition of ``topics`` (of the source, with their remote topics), by topic and partition.
 
     Both clusters are read, and nothing is written. The ledger has caught up. Raises what reading a log does.
     """
@@ -90,11 +91,13 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
     committed = mirror.flow.reads_committed
     readable = offsets_with_patience(mirror.source, [each.key for each in facts], LATEST, read_committed=committed)
-    unverified = _unverified(mirror)
-    found = [_of(mirror, each, readable[each.key], rescues, unverified.get(each.key, 0)) for each in facts]
+    unverified = Counter[TopicPartition]()
+    for record in mirror.index.unverified():
+        unverified[record.key] += record.source_end - record.source_start
+    found = [_of(mirror, each, readable[each.key], rescues, unverified[each.key]) for each in facts]
     seen = {each.key for each in facts}
     gone = [key for key in map(TopicPartition._make, state.known) if key.topic in topics and key not in seen]
-    found += [_gone(mirror, state, key, rescues, unverified.get(key, 0)) for key in gone]
+    found += [_gone(mirror, state, key, rescues, unverified[key]) for key in gone]
     return sorted(found, key=lambda each: (each.topic, each.partition))
 
 
@@ -197,14 +200,10 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
         source_topic_id=topic_id,
         replicated_end=last.source_end if last else 0,
         kept_end=-1,
-        start=0,
-        end=0,
-        never=Written(),
-        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
-        open_from=-1,
-        since=_since(mirror.target, remote, last.target_end) if last else Written(),
         unverified=unverified,
         problem="the source has no such partition any more",
+        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
+        since=_since(mirror.target, remote, last.target_end) if last else Written(),
     )
 
 
@@ -214,10 +213,3 @@ def _since(target: Routes, remote: TopicPartition, start: int) -> Written:
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     return written(Log(target, remote, start, end).records())
-
-
-def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
-    for record in mirror.index.unverified():
-        found[record.key] = found.get(record.key, 0) + record.source_end - record.source_start
-    return found

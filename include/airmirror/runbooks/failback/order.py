@@ -10,10 +10,8 @@ from airmirror.runbooks.runbook import Order, option
 
 @dataclass(frozen=True, kw_only=True)
 class FailbackOrder(Order):
-    """Who fails back, and why. ``leave``: what was never replicated stays on the source alone. ``wait``: seconds for applications
-    to stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all.
-    ``accept``: records that differ on both sides stay as they are, and are in no account. ``groups``: those that a migration has
-    cut over, which its undo moves and no others; None: those that the reverse flow moves."""
+    """Who fails back, and why. ``groups``: those that a migration has cut over, which its undo moves and no others; None: those
+    that the reverse flow moves."""
 
     groups: Collection[str] | None = None
 

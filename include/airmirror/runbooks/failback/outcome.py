@@ -61,7 +61,6 @@ class FailbackOutcome:
 
     @property
     def is_good(self) -> bool:
-        """Return whether every group was moved, nothing stays behind, and nothing differs."""
         return not self.left and not self.accepted and not any(each.behind for each in self.returned)
 
 
@@ -105,11 +104,7 @@ def returned(forward: Opened) -> list[Returned]:
             rescued = [each for each in of_topic if each.source_end > records[0].source_start]
             behind = 0
             if sum(each.lost for each in records) > sum(each.records for each in rescued):
-                differ = [
-                    (each.lost_first, each.lost_end)
-                    for each in accepted(forward)
-                    if (each.topic, each.partition) == key
-                ]
+                differ = [(each.lost_first, each.lost_end) for each in accepted(forward) if each.key == key]
                 mapped = [(run.source_first, run.source_end) for each in records for run in each.ranges]
                 spans = [(each.source_start, each.source_end) for each in rescued]
                 behind = _alone(source, flow, records, [mapped, spans, differ])

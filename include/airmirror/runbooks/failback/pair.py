@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.freezing import owners_now, taken
+from airmirror.flows.freezing import overtaking, owners_now, taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.runbooks.runbook import OpenFlow, Order
+from airmirror.tell import Tell
+from airmirror.windows.fence import GrantedLease
 from airmirror.wire.moves import FAILBACK, GroupMove
 
 
@@ -60,7 +62,6 @@ class Pair:
 
     @property
     def flow(self) -> Flow:
-        """The flow that was failed over."""
         return self.forward.flow
 
     @property
@@ -110,6 +111,16 @@ def moved_by(pair: Pair, names: Mapping[str, str], topics: Collection[str]) -> C
     into, own = set(names.values()), {topic for topic, _ in pair.forward.ledger.state().known}
     besides = bool(names) and not topics
     return lambda each: each.window.startswith(FAILBACK) and (each.topic in into or (besides and each.topic not in own))
+
+
+@contextmanager
+def both_leased(pair: Pair, tell: Tell) -> Iterator[tuple[GrantedLease, GrantedLease]]:
+    """Hold the leases of both flows, as ``overtaking`` does: first that of the flow that was failed over."""
+    with (
+        overtaking(pair.forward, lease_name(), tell) as frozen,
+        overtaking(pair.reverse, lease_name(), tell) as granted,
+    ):
+        yield frozen, granted
 
 
 @contextmanager

@@ -51,27 +51,22 @@ class FailbackPlan:
 
     @property
     def never(self) -> int:
-        """Records of the source that were never replicated and were not rescued."""
         return sum(each.never.records for each in self.partitions)
 
     @property
     def rescued(self) -> int:
-        """Records of the source that were rescued."""
         return sum(each.rescued for each in self.partitions)
 
     @property
     def since(self) -> int:
-        """Records that others have written on the target after the flow's last ones."""
         return sum(each.since.records for each in self.partitions)
 
     @property
     def is_equal(self) -> bool:
-        """Return whether nothing diverged."""
         return all(each.is_equal for each in self.partitions)
 
     @property
     def headline(self) -> str:
-        """Return the whole plan in one sentence."""
         lost = sum(each.lost for each in self.partitions)
         shorter = f", {lost:,} replicated offsets are not on the source any more" if lost else ""
         return (
@@ -129,6 +124,11 @@ def _findings(
     never = [f"{each.key} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.key} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
+    unread = [
+        f"{each.key} has an open transaction from offset {each.open_from} on" for each in rows if each.open_from >= 0
+    ]
+    unverified = [f"{each.key} ({each.unverified:,} offsets)" for each in rows if each.unverified]
+    ends = "it ends when its producer comes back, or when its time is over; then ask again"
     return [
         Finding("ok", FROZEN, f"by {freeze.by}: {freeze.reason}")
         if freeze
@@ -141,23 +141,11 @@ def _findings(
             command("flow", "freeze", "--reason", "…", "--yes", flow=flow),
         ),
         _judged("the source's logs are those that were copied", [f"{r.key}: {r.problem}" for r in rows if r.problem]),
-        _judged(
-            "all of the source can be read",
-            [
-                f"{each.key} has an open transaction from offset {each.open_from} on"
-                for each in rows
-                if each.open_from >= 0
-            ],
-            "it ends when its producer comes back, or when its time is over; then ask again",
-        ),
+        _judged("all of the source can be read", unread, ends),
         _judged("all records of the source are replicated or rescued", never, rescue),
         Finding("ok", NEW, named(waits) + ": the flow copies them when it is unfrozen" if waits else "none"),
         _judged("no application has written on the target since", since),
-        _judged(
-            "all that was replicated is verified",
-            [f"{each.key} ({each.unverified:,} offsets)" for each in rows if each.unverified],
-            command("verify", flow=flow),
-        ),
+        _judged("all that was replicated is verified", unverified, command("verify", flow=flow)),
     ]
 
 

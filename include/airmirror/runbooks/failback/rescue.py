@@ -166,7 +166,6 @@ def rescue_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -
 
 
 def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, granted: GrantedLease, number: int) -> None:
-    """Rescue a partition's records, a batch at a time."""
     row, flow = what.row, granted.journal.flow
     key = row.key
     begin = row.start

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from airmirror.errors import command
-from airmirror.flows.freezing import commit_change, overtaking, owners_now
+from airmirror.flows.freezing import commit_change, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
@@ -23,7 +23,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import settle
 from airmirror.runbooks.failback.divergence import divergences
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
+from airmirror.runbooks.failback.pair import Pair, both_leased, check_known, moved_by
 from airmirror.slot.adjacent import explained
 from airmirror.tell import Tell, silent
 from airmirror.topics.identity import Neighbours, introduce
@@ -46,7 +46,6 @@ MIXED = "is an aggregate: what applications have written can't be distinguished 
 class ReturnRefused(RunbookError):
     """A return that can't begin; nothing was changed."""
 
-    @property
     def what(self) -> str:
         return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
 
@@ -60,7 +59,6 @@ class LeftOnSource(RunbookError):
 
     topics: tuple[str, ...]  # that the order names, as below
 
-    @property
     def what(self) -> str:
         failback = partial(command, "failback", flow=self.flow, topics=self.topics)
         rescue = failback("run", "--step", "rescue", "--reason", "…", "--yes")
@@ -76,7 +74,6 @@ class ReturnNotDrained(RunbookError, transient=True):
 
     topics: tuple[str, ...]
 
-    @property
     def what(self) -> str:
         again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
         return f"not all has returned; stop the applications on its target, then do what is left: {again}"
@@ -94,11 +91,7 @@ def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[
         settle(pair.forward, names.values(), order, tell)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, names, tell)
-    with (
-        _mirrors(pair) as (ahead, back),
-        overtaking(pair.forward, lease_name(), tell) as frozen,
-        overtaking(pair.reverse, lease_name(), tell) as granted,
-    ):
+    with _mirrors(pair) as (ahead, back), both_leased(pair, tell) as (frozen, granted):
         tell("reading both clusters")
         returnable(pair, order)  # the flow may have been unfrozen since
         names = _existing(back, names)
@@ -138,9 +131,8 @@ def returnable(pair: Pair, order: FailbackOrder, *, unfrozen_too: bool = False) 
     check_known(forward, its)
     freezing = command("flow", "freeze", "--reason", "…", "--yes", flow=forward.flow.name, topics=its)
     reasons = [f"{topic} is not frozen, so that its records would go round for ever: {freezing}" for topic in open_]
-    reasons += (
-        [] if names else [f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}"]
-    )
+    if not names:
+        reasons.append(f"all of it is back, by name; unfreeze the rest: {unfreeze_command(forward.flow.name)}")
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     reasons += [
         f"flow {reverse.flow.name!r} is frozen for {each.topic or 'all'}: {unfreeze_command(reverse.flow.name, each.topic)}"
@@ -163,10 +155,7 @@ def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell:
 
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
     """
-    with (
-        overtaking(pair.forward, lease_name(), tell) as frozen,
-        overtaking(pair.reverse, lease_name(), tell) as granted,
-    ):
+    with both_leased(pair, tell) as (frozen, granted):
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.flow.name, tuple(left), order.topics)
         which = set(names.values())

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.report.document import Document, Row, Section
-from airmirror.rows import rows_of
+from airmirror.rows import row_of, rows_of
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.divergence import Divergence, Written
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -30,7 +30,6 @@ SINCE = "Records of others after the flow's last one, by their offsets on the ta
 
 
 def planned(opened: Opened, order: FailbackOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     progress.phase("reading both clusters")
     return shown_plan(failback_plan(opened, order.topics))
 
@@ -51,22 +50,14 @@ def looked(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
         for each in differ
         for run in each.runs
     ]
-    at = ("topic", "partition", "source_first", "target_first", "count")
     sections = [
-        Section(
-            "returns",
-            returns,
-            "Returns",
-            brief=tuple(returns[0]) if returns else ("topic",),
-            empty="it has begun already",
-        ),
-        Section("differ", runs, "Differs on both sides", brief=at if runs else ()),
+        Section("returns", returns, "Returns", brief="*", empty="it has begun already"),
+        Section("differ", runs, "Differs on both sides", brief="*", empty=""),
     ]
     return replace(found, is_good=not differ, sections=[*sections, *found.sections])
 
 
 def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Document:
-    """The document of what a rescue would copy."""
     progress.phase("reading both clusters")
     plan = failback_plan(pair.forward, order.topics)
     rows = rows_of(
@@ -74,8 +65,7 @@ def to_be_rescued(pair: Pair, order: FailbackOrder, progress: Progress) -> Docum
         "topic=row.topic partition=row.partition records=row.never.records offsets would_be_copied_to=into",
         offsets=lambda each: runs_told(each.row.never),
     )
-    brief = ("topic", "partition", "records", "offsets", "would_be_copied_to")
-    section = Section("rescue", rows, "Rescue", brief=brief if rows else ("topic",), empty="nothing is left")
+    section = Section("rescue", rows, "Rescue", brief="*", empty="nothing is left")
     found = shown_plan(plan)
     return replace(found, is_good=not rows, sections=[section, *found.sections])
 
@@ -90,17 +80,15 @@ def left_to_return(pair: Pair, order: FailbackOrder, progress: Progress) -> Docu
         headline=f"{pair.reverse.flow.name}: {counted(len(rows), 'partition')} with more to return.",
         is_good=True,
         asked={"flow": pair.flow.name, "topics": list(order.topics)},
-        sections=[Section("left", rows, "What is left to return", brief=("left",), empty="all has returned")],
+        sections=[Section("left", rows, "What is left to return", brief="*", empty="all has returned")],
     )
 
 
 def ended(pair: Pair, order: FailbackOrder, ran: Ran) -> Document:
-    """The document of the outcome, looked at after the last step."""
     return shown_outcome(outcome_of(pair, order, ran.gave["move_groups"], ran.seconds))
 
 
 def shown_plan(plan: FailbackPlan) -> Document:
-    """The document of a plan."""
     return Document(
         kind="failback plan",
         about=f"Failback plan of {plan.flow}",
@@ -121,15 +109,10 @@ def shown_outcome(done: FailbackOutcome) -> Document:
     left = [dict(zip(("group", "topic", "partition", "why"), each, strict=True)) for each in done.left]
     accepted = rows_of(done.accepted, "topic partition by reason what=problem")
     sections = [
-        Section("returned", came, "Returned", brief=tuple(came[0]) if came else ("topic",), empty="nothing since"),
+        Section("returned", came, "Returned", brief="*", empty="nothing since"),
         Section("moves", moves, "Positions of groups", "None: the group had no position before."),
-        Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
-        Section(
-            "accepted",
-            accepted,
-            "Accepted: not equal on both sides, and in no account",
-            brief=("topic", "partition", "by", "reason", "what"),
-        ),
+        Section("left", left, "Groups that were left", brief="*"),
+        Section("accepted", accepted, "Accepted: not equal on both sides, and in no account", brief="*"),
     ]
     return Document(
         kind="failback",
@@ -155,7 +138,6 @@ def shown_outcome(done: FailbackOutcome) -> Document:
 
 
 def headline(done: FailbackOutcome) -> str:
-    """The whole failback in one sentence."""
     behind = sum(each.behind for each in done.returned)
     stay = f"; {counted(behind, 'record')} of the source stay there, not replicated" if behind else ""
     if partitions := {(each.topic, each.partition) for each in done.accepted}:
@@ -169,7 +151,6 @@ def headline(done: FailbackOutcome) -> str:
 
 
 def runs_told(written: Written) -> str:
-    """The first runs of offsets, and how many more there are."""
     runs = [str(first) if first == last else f"{first} to {last}" for first, last in written.runs[:MOST_RUNS]]
     more = f" and {len(written.runs) - MOST_RUNS:,} more runs" if len(written.runs) > MOST_RUNS else ""
     return ", ".join(runs) + more
@@ -192,10 +173,10 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
         source_has=lambda each: None if each.kept_end < 0 else each.kept_end,
         open_from=lambda each: None if each.open_from < 0 else each.open_from,
     )
-    columns = ("topic", "partition", "replicated", "source_has", "not_replicated", "rescued", "since")
+    columns = "topic partition replicated source_has not_replicated rescued since" if brief else ""
     freeze = [] if plan.freeze is None else [asdict(plan.freeze)]
     return [
-        Section("partitions", partitions, "Partitions", brief=columns if brief else (), empty="nothing was replicated"),
+        Section("partitions", partitions, "Partitions", brief=columns, empty="nothing was replicated"),
         *_runs("not_replicated", "Not replicated", NEVER, plan.partitions, lambda each: each.never, brief=brief),
         *_runs(
             "waits", "Copied when the flow is unfrozen", WAITS, plan.partitions, lambda each: each.waits, brief=brief
@@ -212,16 +193,9 @@ def _runs(
     """Records of one side: a row a partition, and every run of offsets."""
     some = [(each.remote_topic if name == "since" else each.topic, each.partition, of(each)) for each in rows]
     some = [each for each in some if each[2].records]
-    sums: list[Row] = [
-        {
-            "topic": topic,
-            "partition": number,
-            "records": it.records,
-            "offsets": runs_told(it),
-            "bytes": it.size,
-            "earliest_ms": it.earliest_ms,
-            "latest_ms": it.latest_ms,
-        }
+    sums = [
+        {"topic": topic, "partition": number}
+        | row_of(it, "records offsets bytes=size earliest_ms latest_ms", offsets=runs_told)
         for topic, number, it in some
     ]
     runs: list[Row] = [
@@ -229,8 +203,8 @@ def _runs(
         for topic, number, it in some
         for first, last in it.runs
     ]
-    columns = ("topic", "partition", "records", "offsets", "earliest_ms", "latest_ms") if brief and sums else ()
+    columns = "topic partition records offsets earliest_ms latest_ms" if brief else ""
     return [
-        Section(name, sums, title, about, brief=columns),
+        Section(name, sums, title, about, brief=columns, empty=""),
         Section(f"{name}_offsets", runs, f"{title}: every run of offsets"),
     ]

@@ -1,7 +1,6 @@
 """The steps of a failback.
 
-Each reads both clusters again and does what is left: killed at any point and run again, nothing is done twice. What was
-written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
+What was written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
 verified, the return is ended, groups are moved to their exact positions on the source, and the flow that was failed over is
 unfrozen.
 """
@@ -14,7 +13,7 @@ from airmirror.clusters.protocol.groups import committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.errors import named as all_named
-from airmirror.flows.freezing import overtaking, owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason, Translated
@@ -22,7 +21,7 @@ from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.failback.differing import differing
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, lease_name
+from airmirror.runbooks.failback.pair import Pair, both_leased
 from airmirror.runbooks.failback.returning import ReturnNotDrained, begin_return, end_return, is_over, look_ahead
 from airmirror.runbooks.failback.unfreezing import came_from_target, unfreeze_after_return
 from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, check_still, displaced, move_groups, not_exact
@@ -40,7 +39,6 @@ class GroupsNotBack(RunbookError):
 
     anyway: str
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
@@ -142,10 +140,7 @@ def move_step(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> 
     if not_over := _not_over(pair, names):  # groups are moved after the step end_return
         raise ReturnNotDrained(pair.flow.name, tuple(f"{name} still returns" for name in not_over), order.topics)
     rows = _positions(pair, names, order)
-    with (
-        overtaking(pair.forward, lease_name(), progress.phase) as frozen,
-        overtaking(reverse, lease_name(), progress.phase) as granted,
-    ):
+    with both_leased(pair, progress.phase) as (frozen, granted):
         frozen.check()  # another failback may have leased both flows, and be about to finish
         if gone := _not_over(pair, names):  # another failback has finished it meanwhile, or an undo has given it up
             raise GroupsDisplaced(reverse.flow.name, tuple(f"{name}: its return was ended meanwhile" for name in gone))

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import command, counted
-from airmirror.flows.freezing import commit_change, overtaking
+from airmirror.flows.freezing import commit_change
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, check_known, lease_name, moved_by
+from airmirror.runbooks.failback.pair import Pair, both_leased, check_known, moved_by
 from airmirror.runbooks.failback.unfreezing import write_forgotten
 from airmirror.runbooks.moving import MappingWriter, PutBack, put_back, to_put_back
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -60,17 +60,14 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
     found = undo_plan(pair, order.topics)
     if not found.topics and not found.groups:
         return _shown(found, order, done=True)  # no window is ended for nothing
-    with (
-        overtaking(pair.forward, lease_name(), progress.phase) as frozen,
-        overtaking(pair.reverse, lease_name(), progress.phase) as granted,
-    ):
+    with both_leased(pair, progress.phase) as (frozen, granted):
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
             raise CannotUndo(found.flow, found.reasons, "failback", _way_out(found.flow, order))
         progress.phase(f"putting {len(found.groups)} positions of groups back")
         frozen.check()  # a failback may have leased both flows, and be about to finish
         put_back(MappingWriter.of(granted), found.groups)
-        give_up(frozen, granted, found.topics, order.topics, by=order.by, reason=order.reason)
+        give_up(frozen, granted, found.topics, order)
     catch_up_ledger(pair.reverse)
     return _shown(found, order, done=True)
 
@@ -84,32 +81,23 @@ def _shown(found: UndoneReturn, order: FailbackOrder, *, done: bool) -> Document
     rows = [{"topic": topic, "returns_from": remote} for remote, topic in sorted(found.topics.items())]
     over = counted(len(rows), "topic") if rows else "no topic"
     headline = f"{found.flow}: nothing of {over} {'returns' if done else 'would return'} any more."
-    brief = ("topic", "returns_from")
-    sections = [Section("topics", rows, "Topics", brief=brief, empty="none returns"), put_back_section(found.groups)]
+    sections = [Section("topics", rows, "Topics", brief="*", empty="none returns"), put_back_section(found.groups)]
     return shown_undo(
         "failback", found.flow, headline, found.reasons, _way_out(found.flow, order), sections, found.groups
     )
 
 
-def give_up(
-    frozen: GrantedLease,
-    granted: GrantedLease,
-    names: Mapping[str, str],
-    topics: Collection[str],
-    *,
-    by: str,
-    reason: str,
-) -> None:
+def give_up(frozen: GrantedLease, granted: GrantedLease, names: Mapping[str, str], order: FailbackOrder) -> None:
     """Nothing of these remote topics returns any more, under the leases of both flows; done again, nothing is written.
 
     While the reverse flow's lease holds after the end is written, no window of it has looked before: only then may they be
     unfrozen.
     """
     which = set(names.values())
-    commit_change(frozen, Change.END, topics, which=which, reason=reason, by=by)
+    commit_change(frozen, Change.END, order.topics, which=which, reason=order.reason, by=order.by)
     granted.check()
-    write_forgotten(granted, names, by=by, reason=reason)
-    commit_change(frozen, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
+    write_forgotten(granted, names, order)
+    commit_change(frozen, Change.GIVE_UP, order.topics, which=which, reason=order.reason, by=order.by)
 
 
 def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:

@@ -1,8 +1,7 @@
 """The flow that was failed over, unfrozen after the return: it resumes after what has returned, and keeps its mappings.
 
 What returned is accounted for by the mappings of the reverse flow, read backwards, compared record by record
-by a gate, and only then is the flow unfrozen (invariants C, F and G). Every step reads again what is so: done again, it does what
-is left.
+by a gate, and only then is the flow unfrozen (invariants C, F and G).
 """
 
 from __future__ import annotations
@@ -51,9 +50,8 @@ def unfreeze_after_return(
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
         overtaking(forward, lease_name(), tell) as granted,
     ):
-        with overtaking(
-            pair.reverse, lease_name(), tell
-        ):  # none of its windows writes any more, whenever it has looked
+        # None of the reverse flow's windows writes any more, whenever it has looked.
+        with overtaking(pair.reverse, lease_name(), tell):
             still = granted.owners.returning((Owner.RETURNED,))
         ahead.refresh()
         if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
@@ -66,7 +64,7 @@ def unfreeze_after_return(
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
         with overtaking(pair.reverse, lease_name(), tell) as back:
-            write_forgotten(back, names, by=order.by, reason=order.reason)
+            write_forgotten(back, names, order)
         catch_up_ledger(pair.reverse)
         moves = [(each.encode_key(), None) for each in _over(granted.journal.index, names, order)]
         commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
@@ -87,7 +85,7 @@ def came_from_target(ledger: FlowLedger) -> list[GroupMove]:
     return [each for each in failed_over(ledger) if each.topic not in ours]
 
 
-def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, reason: str) -> None:
+def write_forgotten(granted: GrantedLease, names: Collection[str], order: FailbackOrder) -> None:
     """Forget these remote topics, under the lease of the flow by which they returned; done again, nothing."""
     now = int(time.time() * 1000)
     decided = [
@@ -100,8 +98,8 @@ def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, r
             lost_end=-1,
             start=-1,
             window=granted.lease.window,
-            by=by.strip(),
-            reason=reason.strip(),
+            by=order.by.strip(),
+            reason=order.reason.strip(),
         )
         for key in granted.journal.index.state().known
         if key[0] in names
@@ -114,9 +112,9 @@ def write_forgotten(granted: GrantedLease, names: Collection[str], *, by: str, r
 def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
     """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, LeftOnSource."""
     remote = {topic: name for name, topic in names.items()}
-    looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
     last = reverse.last_mappings()
-    ends = offsets_with_patience(ahead.target, [each.remote for each in looked if each.remote in last], LATEST)
+    looked = [each for each in resetting.look(ahead, remote, Choice.ACCEPT_LOSS) if each.remote in last]
+    ends = offsets_with_patience(ahead.target, [each.remote for each in looked], LATEST)
     left = [
         f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
         for key, end in ends.items()
@@ -127,13 +125,10 @@ def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], orde
     rescues = ahead.index.of_kind(Rescue)
     saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
     found = [
-        _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
-        for facts in looked
-        if facts.remote in last
+        _account(ahead, facts, reverse, ends, rescued=(*facts.key, facts.source_topic_id) in saved) for facts in looked
     ]
     made = [each for each in found if each is not None]
-    stay = [(each, behind(each, rescues)) for each in made]
-    never = [f"{each.key}: {count:,} records" for each, count in stay if count]
+    never = [f"{each.key}: {count:,} records" for each in made if (count := behind(each, rescues))]
     if never and not order.leave:
         raise LeftOnSource(ahead.flow.name, tuple(never), order.topics)
     return made

@@ -129,7 +129,6 @@ def _on_target(flow: str, partitions: Sequence[PartitionPoint], source_error: st
 
 
 def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: int) -> Iterator[Finding]:
-    """Yield what is to be said of consumer groups."""
     what, shown = "consumer groups resume at the very next record", "" if source_error else command("groups", flow=flow)
     if not groups:
         said = "no position of any group was ever seen by this ledger" if source_error else "there are none"
@@ -220,9 +219,7 @@ def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[st
 
 
 def reverse_finding(flow: str, has_reverse: bool) -> Finding:
-    """The reverse flow, enabled or not."""
     what, back = "there is a reverse flow", "->".join(reversed(flow.split("->")))
     if has_reverse:
         return Finding("ok", what, f"{back} is enabled")
-    source, target = back.split("->")
-    return Finding("warn", what, f"{back} is not enabled", f"set `{source}->{target}.enabled = true` before the day")
+    return Finding("warn", what, f"{back} is not enabled", f"set `{back}.enabled = true` before the day")

@@ -28,7 +28,6 @@ from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
 from airmirror.windows.resets import SOURCE_RECREATED
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.mappings import ResetRecord
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class GroupPoint(GroupPartition, OfCopy):
 
     @property
     def result(self) -> str:
-        """The quality of the translation, or the reason why it would be left."""
         return self.reason or ("exact" if self.exact else "estimated")
 
 
@@ -110,7 +108,8 @@ def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
     seen: Seen = {}
     kinds: dict[str, str] = {}
     back: dict[tuple[str, TopicPartition], Checkpoint] = {}
-    anew = _created_again(journal.index.resets())
+    # When partitions were reset last because their source topic had been created again.
+    anew = {each.key: each.time_ms for each in journal.index.resets() if SOURCE_RECREATED in each.problem}
     for lag in _lags_last_seen(journal):
         if lag.time_ms >= anew.get(lag.key, 0):
             committed.setdefault(lag.group, {})[lag.key] = Committed(lag.position)
@@ -139,11 +138,6 @@ def _lags_last_seen(journal: Journal) -> list[GroupLag]:
 
 def _chosen(settings: Settings) -> TopicFilter:
     return TopicFilter(settings.groups, settings.groups_exclude)
-
-
-def _created_again(resets: Iterable[ResetRecord]) -> dict[TopicPartition, int]:
-    """Return when partitions were reset last because their source topic had been created again (epoch milliseconds)."""
-    return {each.key: each.time_ms for each in resets if SOURCE_RECREATED in each.problem}
 
 
 def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint, int, bool]]:

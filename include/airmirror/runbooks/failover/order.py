@@ -12,8 +12,7 @@ Way = Literal["planned", "disaster"]
 
 @dataclass(frozen=True, kw_only=True)
 class FailoverOrder(Order):
-    """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
-    exact; ``anyway``: as after a disaster although the source answers."""
+    """Who fails over, how and why."""
 
     way: Way = option(
         "planned: the source answers, nothing is lost. disaster: what the target alone can prove.",

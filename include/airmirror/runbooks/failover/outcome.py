@@ -34,7 +34,6 @@ class FailoverOutcome:
 
     @property
     def left(self) -> list[GroupOffset]:
-        """The positions of groups that were not moved, each with its reason."""
         return [row for row in self.groups if row.reason]
 
 

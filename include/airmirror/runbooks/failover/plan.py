@@ -61,12 +61,10 @@ class FailoverPlan:
 
     @property
     def missing(self) -> int:
-        """Offsets that the source is known to have and that are not verified on the target."""
         return sum(point.missing or 0 for point in self.partitions)
 
     @property
     def is_ready(self) -> bool:
-        """Return whether nothing warns and nothing stops."""
         return all(finding.level == "ok" for finding in self.findings)
 
 

@@ -19,19 +19,16 @@ POSITION = "group topic partition position resumes_at=translation read_again=aga
 
 
 def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     progress.phase("looking at both clusters")
     return shown_plan(failover_plan(opened))
 
 
 def ended(opened: Opened, order: FailoverOrder, ran: Ran) -> Document:
-    """The document of the outcome, looked at after the last step."""
     not_judged, groups = ran.gave.get("judge", []), ran.gave["move_groups"]
     return shown_outcome(outcome_of(opened, order, not_judged, groups, ran.seconds))
 
 
 def shown_plan(plan: FailoverPlan) -> Document:
-    """The document of a plan."""
     return Document(
         kind="failover plan",
         about=f"Failover plan of {plan.flow}",
@@ -61,12 +58,10 @@ def shown_outcome(done: FailoverOutcome) -> Document:
             missing,
             "Not known to be replicated",
             unknown,
-            brief=("topic", "partition", "from_offset", "source_end"),
+            brief="topic partition from_offset source_end",
         ),
-        Section(
-            "not_proven", unproven, "Committed, not proven", brief=("topic", "partition", "first", "last", "reason")
-        ),
-        Section("left", left, "Groups that were left", brief=("group", "topic", "partition", "why")),
+        Section("not_proven", unproven, "Committed, not proven", brief="*"),
+        Section("left", left, "Groups that were left", brief="group topic partition why"),
         Section("moves", [asdict(each) for each in done.groups], "Positions of groups"),
     ]
     return Document(
@@ -91,7 +86,6 @@ def shown_outcome(done: FailoverOutcome) -> Document:
 
 
 def headline(plan: FailoverPlan) -> str:
-    """The recovery point in one sentence."""
     if plan.recovery_ms is None:
         return "The recovery point is not known: of some partitions nothing is verified, or their end was never seen."
     seconds = plan.recovery_ms / 1000
@@ -135,39 +129,21 @@ def _sections(plan: FailoverPlan, servers: Sequence[str] = ()) -> list[Section]:
     groups = rows_of(plan.groups, f"{POSITION} seen_ms remote_topic on_target state")
     kinds = [{"kind": kind, "group": name} for kind, names in sorted(plan.kinds.items()) for name in names]
     start = f"Start applications with bootstrap.servers = {','.join(servers)} and" if servers else "Names"
+    partition = "topic partition remote_topic verified committed source_end not_verified complete_to_ms"
+    group = "group topic partition position resumes_at read_again result"
     return [
         Section(
             "names",
             names,
             start,
             "The names of topics that producers and consumers use on each side.",
-            brief=("on_the_source", "on_the_target") if servers else (),
+            brief="*" if servers else "",
             empty="nothing was replicated",
         ),
         Section(
-            "partitions",
-            partitions,
-            "Partitions",
-            brief=()
-            if servers
-            else (
-                "topic",
-                "partition",
-                "remote_topic",
-                "verified",
-                "committed",
-                "source_end",
-                "not_verified",
-                "complete_to_ms",
-            ),
-            empty="nothing was replicated",
+            "partitions", partitions, "Partitions", brief="" if servers else partition, empty="nothing was replicated"
         ),
-        Section(
-            "groups",
-            groups,
-            "Consumer groups",
-            brief=() if servers else ("group", "topic", "partition", "position", "resumes_at", "read_again", "result"),
-        ),
+        Section("groups", groups, "Consumer groups", brief="" if servers else group),
         Section("kinds", kinds, "Kinds of groups"),
         differences(plan.drift or ()),
     ]

@@ -1,8 +1,7 @@
 """The steps of a failover.
 
-Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
-source is quiet, drained and verified to its end before the flow is frozen. *Disaster*: the flow is frozen first, and what is
-committed is judged from the target alone.
+*Planned*: the source is quiet, drained and verified to its end before the flow is frozen. *Disaster*: the flow is frozen first,
+and what is committed is judged from the target alone.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class SourceGone(AirmirrorError):
 class GroupsNotExact(RunbookError):
     """Groups that would not resume at the very next record. Nothing was frozen."""
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
@@ -84,7 +82,6 @@ class FreezeFirst(AirmirrorError):
 class WrittenWhileFreezing(RunbookError):
     """Records of the source that a planned failover has not replicated: written while the flow was frozen, or since."""
 
-    @property
     def what(self) -> str:
         undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
         words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")

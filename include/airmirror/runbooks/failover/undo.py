@@ -21,6 +21,7 @@ from airmirror.runbooks.moving import GroupsDisplaced, MappingWriter, PutBack, m
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.shown import put_back_section, shown_undo
 from airmirror.runbooks.written import written_since
+from airmirror.windows.errors import unfreeze_command
 from airmirror.windows.fence import new_window
 from airmirror.windows.mirror import Journal
 from airmirror.wire.owners import Change
@@ -44,7 +45,6 @@ def undo_plan(opened: Opened) -> UndoneFailover:
 
 
 def look(opened: Opened, order: FailoverOrder) -> Document:
-    """The document of what an undo would do now."""
     return _shown(undo_plan(opened), done=False)
 
 
@@ -77,13 +77,11 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
 
 
 def _way_out(found: UndoneFailover) -> str:
-    if len(found.reasons) > sum(
-        bool(each.why_not) for each in found.groups
-    ):  # unfrozen, windows would stop there, or mix in
+    # Others have written on the target: unfrozen, windows would stop there, or mix in.
+    if len(found.reasons) > sum(bool(each.why_not) for each in found.groups):
         back = command("failback", "run", "--reason", "…", flow=found.flow)
         return f"what applications have written on the target returns by a failback: {back} shows it"
-    unfreezing = command("flow", "unfreeze", "--reason", "…", "--yes", flow=found.flow)
-    return f"{unfreezing} unfreezes the flow alone, and leaves groups where they are"
+    return f"{unfreeze_command(found.flow)} unfreezes the flow alone, and leaves groups where they are"
 
 
 def _shown(found: UndoneFailover, *, done: bool) -> Document:

@@ -37,7 +37,6 @@ class MissingRights:
 
     @property
     def lines(self) -> list[str]:
-        """All of it in words, one each."""
         return [
             *(f"lacks there: {each}" for each in (*self.acls, *self.quotas)),
             *(f"differs there, and stays: {each}" for each in self.different),
@@ -106,7 +105,7 @@ def meant(
     operation that has only a number here. What is of a prefix, or of all, is of these topics and groups alone: on the target
     there are others. A block (topic and principal) stays.
     """
-    its = [acl for each in here if _is_meant(each, move, who) for acl in _narrowed(each, move)]
+    its = [acl for each in here for acl in _narrowed(each, move, who)]
     its = [
         each
         for each in its
@@ -132,23 +131,14 @@ def missing_bindings(
     return sorted(found - set(target), key=lambda each: (each.permission != "DENY", each))
 
 
-def _narrowed(acl: AclBinding, move: Move) -> list[AclBinding]:
-    """The ACL, of these topics or groups alone where it is of a prefix or of all."""
+def _narrowed(acl: AclBinding, move: Move, who: Collection[str]) -> list[AclBinding]:
+    """The ACL where it is about the move group: of these topics or groups alone, or of ids of those who may use its topics."""
     names = {"TOPIC": move.names, "GROUP": move.groups}.get(acl.resource)
     if names is None:
-        return [acl]
+        return [acl] if acl.resource == "TRANSACTIONAL_ID" and acl.principal in who else []
     return [replace(acl, name=name, pattern="LITERAL") for name in names if covers(acl, name)]
 
 
 def _is_of_others(acl: AclBinding) -> bool:
     """Return whether an ACL of transactional ids is of those of everybody there, Airmirror's own among them."""
     return acl.resource == "TRANSACTIONAL_ID" and (covers(acl, OWN_IDS) or acl.name.startswith(OWN_IDS))
-
-
-def _is_meant(acl: AclBinding, move: Move, who: Collection[str]) -> bool:
-    """Return whether an ACL is about the move group: its topics, its groups, or ids of those who may use its topics."""
-    if acl.resource == "TOPIC":
-        return any(covers(acl, topic) for topic in move.names)
-    if acl.resource == "GROUP":
-        return any(covers(acl, group) for group in move.groups)
-    return acl.resource == "TRANSACTIONAL_ID" and acl.principal in who

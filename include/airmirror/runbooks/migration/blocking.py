@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls, writable_topics
+from airmirror.clusters.admin.acls import Acl, AclRefused, create_acls, delete_acls, topic_acls, writable_topics
 from airmirror.clusters.admin.client import Admin, connect
 from airmirror.clusters.protocol.described import acl_bindings
+from airmirror.config import Flow
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.errors import RunbookError
@@ -33,7 +34,6 @@ class BlockRefused(RunbookError):
 
     cluster: str
 
-    @property
     def what(self) -> str:
         return (
             f"its producers on {self.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "
@@ -64,11 +64,11 @@ def block_producers(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
             writer.write([(each.encode_key(), each.encode_value()) for each in new])
         mirror.catch_up()
         blocks = standing(mirror, move)
-        _raise_refused(opened, _put(admin, blocks))
+        _raise_refused(flow, _put(admin, blocks))
         if order.goes_back(flow):
             try:
                 way_out = f"set {flow.name}.move.{move.name}.principals to those of its applications"
-                _check_own_right(admin, flow.name, move, way_out)
+                _check_own_right(admin, flow, move, way_out)
             except BlockRefused:
                 unblock_producers(opened, move, order)
                 raise
@@ -81,7 +81,7 @@ def check_blocked(opened: Opened, move: Move) -> None:
         stands = standing(mirror, move)
     if stands:
         way_out = f"when its producers are stopped, unblock them: {unblock_command(opened.flow.name, move.name)}"
-        _check_own_right(connect(opened.flow.source), opened.flow.name, move, way_out)
+        _check_own_right(connect(opened.flow.source), opened.flow, move, way_out)
 
 
 def unblock_producers(opened: Opened, move: Move, order: MoveOrder) -> list[ProducerBlock]:
@@ -89,7 +89,8 @@ def unblock_producers(opened: Opened, move: Move, order: MoveOrder) -> list[Prod
     with session(opened) as mirror:
         blocks = standing(mirror, move)
         if blocks:
-            _raise_refused(opened, _take(connect(opened.flow.source), blocks))
+            denials = [_denial(each.topic, each.principal) for each in blocks]
+            _raise_refused(opened.flow, delete_acls(connect(opened.flow.source), denials))
             with unleased(mirror, order.window) as writer:
                 writer.write([(each.encode_key(), None) for each in blocks])
             mirror.catch_up()
@@ -102,7 +103,6 @@ def standing(mirror: Mirror, move: Move) -> list[ProducerBlock]:
 
 
 def str_of(block: ProducerBlock) -> str:
-    """A block in words."""
     return f"{block.topic}: {block.principal} is denied WRITE"
 
 
@@ -123,38 +123,33 @@ def _wanted(mirror: Mirror, admin: Admin, move: Move) -> list[tuple[str, str]]:
     wrong += [
         f"{topic}: no ACL allows anything there; a first one, which denies, would shut out readers" for topic in bare
     ]
-    if wrong:
-        raise BlockRefused(flow.name, tuple(wrong), flow.source.alias)
+    _raise_refused(flow, wrong)
     wanted = [(topic, who) for topic in move.names for who in whom]
     return [each for each in wanted if each in ours or _denial(*each) not in there]
 
 
-def _put(admin: Admin, blocks: Sequence[ProducerBlock]) -> list[str]:
+def _put(admin: Admin, blocks: Sequence[ProducerBlock]) -> Sequence[AclRefused]:
     denials = {_denial(each.topic, each.principal) for each in blocks}
-    return [str(each) for each in create_acls(admin, sorted(denials - topic_acls(admin)))[1]] if denials else []
-
-
-def _take(admin: Admin, blocks: Sequence[ProducerBlock]) -> list[str]:
-    return list(map(str, delete_acls(admin, [_denial(each.topic, each.principal) for each in blocks])))
+    return create_acls(admin, sorted(denials - topic_acls(admin)))[1] if denials else ()
 
 
 def _denial(topic: str, principal: str) -> Acl:
     return Acl(topic, "LITERAL", principal, ANY_HOST, "WRITE", "DENY")
 
 
-def _raise_refused(opened: Opened, reasons: Sequence[str]) -> None:
+def _raise_refused(flow: Flow, reasons: Sequence[object]) -> None:
     if reasons:
-        raise BlockRefused(opened.flow.name, tuple(reasons), opened.flow.source.alias)
+        raise BlockRefused(flow.name, tuple(map(str, reasons)), flow.source.alias)
 
 
-def _check_own_right(admin: Admin, flow: str, move: Move, way_out: str) -> None:
+def _check_own_right(admin: Admin, flow: Flow, move: Move, way_out: str) -> None:
     """Raise BlockRefused where the block keeps out Airmirror's own user, who is to copy back what is written on the target.
 
     No request says who this user is; what it may do is asked until every broker has had the time to know the new ACLs.
     """
     until = time.monotonic() + KNOWN_SECONDS
     while time.monotonic() < until:
-        if denied := sorted(move.names.keys() - writable_topics(admin, tuple(move.names))):
-            reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
-            raise BlockRefused(flow, tuple(reasons), admin.cluster.alias)
+        denied = sorted(move.names.keys() - writable_topics(admin, tuple(move.names)))
+        said = f"this user, who copies back, is denied WRITE by it; {way_out}"
+        _raise_refused(flow, [f"{topic}: {said}" for topic in denied])
         time.sleep(KNOWN_SECONDS / 10)  # nothing tells when a broker has heard of an ACL

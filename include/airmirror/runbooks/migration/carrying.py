@@ -36,12 +36,10 @@ class GroupsToPutBack:
 
     @property
     def names(self) -> set[str]:
-        """The groups."""
         return {each.move.group for each in self.groups if not each.move.is_mark}
 
     @property
     def written(self) -> Written:
-        """What is written on the source."""
         offsets: Written = {}
         for row in self.rows:
             if isinstance(row.found, Translated):

@@ -49,7 +49,6 @@ class MoveRefused(RunbookError):
 class MoveGroupUnfit(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 
-    @property
     def what(self) -> str:
         return f"move group {self.move!r} can't move; {command('topics', flow=self.flow)} says more"
 

@@ -46,7 +46,6 @@ class GroupsHaveMembers(RunbookError, transient=True):
     cluster: str
     seconds: float
 
-    @property
     def what(self) -> str:
         return (
             f"consumers on {self.cluster!r} are still in groups that are to be cut over, after {self.seconds:.0f} s. Stop all of "
@@ -57,7 +56,6 @@ class GroupsHaveMembers(RunbookError, transient=True):
 class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
-    @property
     def what(self) -> str:
         shown = command("groups", flow=self.flow)
         return (
@@ -69,7 +67,6 @@ class GroupsNotReady(MoveRefused):
 class GroupsNotMoved(MoveRefused, transient=True):
     """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
 
-    @property
     def what(self) -> str:
         again = self.run("--step", "cut_over_consumers", "--yes")
         return f"the target does not have all positions as they were written; {again} does what is left"
@@ -174,9 +171,7 @@ def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], secon
     """Return when none of the groups has members on a cluster of the flow. Raises GroupsHaveMembers."""
     begun = time.monotonic()
     with Routes(cluster, f"airmirror|{opened.flow.name}|{PURPOSE}") as routes:
-        while True:
-            if not (active := with_members(routes, groups)):
-                return
+        while active := with_members(routes, groups):
             if time.monotonic() - begun > seconds:
                 members = tuple(members_in_words(cluster, active))
                 raise GroupsHaveMembers(opened.flow.name, members, cluster.alias, seconds)
@@ -212,7 +207,6 @@ class GroupThere:
 
 
 def on_target(opened: Opened, move: Move) -> list[GroupThere]:
-    """Return how the groups stand on the target now."""
     with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|{PURPOSE}") as target:
         there = list_groups(target)
         at = committed_offsets(target, [group for group in move.groups if group in there])
@@ -289,7 +283,7 @@ def _place(row: GroupPosition) -> Place:
 
 
 def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[Place, int]:
-    """Where positions on the target are on the source, by group, remote topic and partition."""
+    """Return where positions on the target are on the source, by group, remote topic and partition."""
     return {
         (row.group, row.topic, row.partition): row.found.translation
         for row in positions_on_source(mirror, at, names, mirror.source)

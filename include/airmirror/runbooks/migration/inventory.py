@@ -128,9 +128,7 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
         if producers.unknown:
             topics = sorted({key.topic for key in producers.unknown})
             unknown[PRODUCERS] = f"of {named(topics, 3)}: {next(iter(producers.unknown.values()))}; READ on the topics"
-        transactions: list[KnownTransaction] = _or_unknown(
-            unknown, TRANSACTIONS, [], lambda: known_transactions(routes)
-        )
+        transactions = _or_unknown(unknown, TRANSACTIONS, list[KnownTransaction](), lambda: known_transactions(routes))
         past, past_unknown = _past(routes)
         acls = _or_unknown(unknown, ACLS, None, lambda: acl_bindings(routes))
         quotas: list[Quota] = _or_unknown(unknown, QUOTAS, [], lambda: client_quotas(routes))

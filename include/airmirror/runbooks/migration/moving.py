@@ -164,7 +164,6 @@ def covers(acl: AclBinding, name: str) -> bool:
 
 
 def _free_name(topic: str, taken: Collection[str]) -> str:
-    """Make a name for a move group of its first topic."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "-", topic)[:90]
     name, number = stem, 1
     while name in taken:

@@ -16,9 +16,7 @@ MoveStep = Literal["mirror", "check_groups", "cut_over_consumers", "reverse", "c
 
 @dataclass(frozen=True, kw_only=True)
 class MoveOrder(Order):
-    """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start.
-    ``reverse``: the reverse flow begins with the cut-over of producers; None: as ``move.reverse`` says. ``unblock``: of an undo,
-    that alone. ``takes``: of a plan, days."""
+    """Who moves which move group, and why."""
 
     move: str = option(
         "The move group: <flow>.move.<name>.… in the configuration.",

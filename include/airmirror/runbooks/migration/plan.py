@@ -17,7 +17,7 @@ from airmirror.runbooks.failover.groups import GroupPoint, groups_now
 from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
 from airmirror.runbooks.migration.facts import MigrationFacts
 from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
-from airmirror.runbooks.migration.moving import Moving, move_groups, writers
+from airmirror.runbooks.migration.moving import Moving, move_groups
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import SlotPartition
 from airmirror.tell import Tell, silent
@@ -32,10 +32,8 @@ LEADER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """What a migration of a flow's topics would meet at ``made_ms`` (epoch milliseconds).
-
-    ``names``: topics with their names on the target; ``writers``: topics by the transactional id that writes them.
-    """
+    """What a migration of a flow's topics would meet at ``made_ms`` (epoch milliseconds). ``names``: topics with their names on
+    the target."""
 
     flow: str
     made_ms: int
@@ -43,14 +41,12 @@ class MigrationPlan:
     rules: tuple[Finding, ...]
     moves: tuple[Moving, ...]
     names: dict[str, str]
-    writers: dict[str, tuple[str, ...]]
     source: Inventory
     target: Inventory
     groups: tuple[GroupPoint, ...]
 
     @property
     def is_ready(self) -> bool:
-        """Return whether nothing warns and nothing stops."""
         return all(rule.level == "ok" for rule in self.rules)
 
 
@@ -99,7 +95,6 @@ def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> Migrat
         rules=tuple(rule for room in rooms for rule in room.rules(facts)),
         moves=moves,
         names=dict(sorted(topics.topics.items())),
-        writers={name: tuple(sorted(its)) for name, its in writers(source).items()},
         source=source,
         target=target,
         groups=tuple(groups),

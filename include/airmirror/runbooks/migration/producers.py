@@ -26,7 +26,6 @@ from airmirror.times import utc
 class ConsumersNotCutOver(MoveRefused):
     """Producers that are to be cut over before their consumers: these would read nothing new."""
 
-    @property
     def what(self) -> str:
         cut_over = self.run("--step", "cut_over_consumers", "--yes")
         return (
@@ -38,7 +37,6 @@ class ConsumersNotCutOver(MoveRefused):
 class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
-    @property
     def what(self) -> str:
         return f"move group {self.move!r} can't be finished yet; {self.run()} shows how far it is"
 
@@ -46,7 +44,6 @@ class MoveNotFinished(MoveRefused):
 class WrittenSinceFrozen(MoveRefused):
     """Records that were written to the source after its topics were frozen: not replicated, and no window copies them."""
 
-    @property
     def what(self) -> str:
         plan = command("failback", "plan", flow=self.flow)
         return (

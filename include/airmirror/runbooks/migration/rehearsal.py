@@ -43,7 +43,6 @@ class MoveRehearsal(Rehearsal):
 
     @property
     def headline(self) -> str:
-        """The whole rehearsal in a sentence or two."""
         return (
             f"{self.flow}: {self.move.name} rehearsed in {self.seconds:.0f} s: {counted(len(self.move.names), 'topic')}, "
             f"{counted(self.records, 'record')} equal on both sides, {self.exact}"
@@ -56,7 +55,6 @@ def rehearsed(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
 
 
 def shown(made: MoveRehearsal) -> Document:
-    """The document of a rehearsed migration."""
     about = f"{made.flow}: rehearsal of the migration of {made.move.name}"
     return made.document("migration rehearsal", about, {"move": made.move.name, "topics": sorted(made.move.names)})
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command, counted
-from airmirror.flows.freezing import overtaking, owners_now
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.order import FailbackOrder
-from airmirror.runbooks.failback.pair import Pair, lease_name
+from airmirror.runbooks.failback.pair import Pair, both_leased
 from airmirror.runbooks.failback.returning import begin_return, bring_about, planned_return, returnable
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.undo import give_up
@@ -85,13 +85,10 @@ def take_back(pair: Pair, move: Move, order: MoveOrder, last: Callable[[], None]
     if not is_returning(pair.forward, move):
         return
     tell("ending the return by the reverse flow")
-    with (
-        overtaking(pair.forward, lease_name(), tell) as frozen,
-        overtaking(pair.reverse, lease_name(), tell) as granted,
-    ):
+    with both_leased(pair, tell) as (frozen, granted):
         last()
         names = frozen.owners.returning_by(move.names)
-        give_up(frozen, granted, names, tuple(move.names), by=order.by, reason=order.reason)
+        give_up(frozen, granted, names, _order(move, order))
 
 
 def undo_over(pair: Pair, move: Move, order: MoveOrder, groups: Collection[str], tell: Tell) -> None:

@@ -19,7 +19,6 @@ from airmirror.runbooks.shown import judged
 
 
 def rules(facts: MigrationFacts) -> Iterator[Finding]:
-    """Yield every rule."""
     crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
     yield known(facts, _with_past(facts, crossing), PRODUCERS, TRANSACTIONS)
     crossing = _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))
@@ -75,12 +74,8 @@ def _positions(facts: MigrationFacts) -> Finding:
     again = sum(point.again for point in points)
     count = counted(len({point.group for point in points}), "group")
     if again:
-        return Finding(
-            "warn",
-            what,
-            f"{count}; {again:,} offsets are not verified yet",
-            command("run-window", flow=facts.flow.name),
-        )
+        window = command("run-window", flow=facts.flow.name)
+        return Finding("warn", what, f"{count}; {again:,} offsets are not verified yet", window)
     return Finding("ok", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
 
 

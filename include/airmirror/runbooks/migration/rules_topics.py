@@ -15,7 +15,6 @@ HOUR_MS = 3_600_000
 
 
 def rules(facts: MigrationFacts) -> Iterator[Finding]:
-    """Yield every rule."""
     yield from (known(facts, rule(facts), CONFIGS_KNOWN) for rule in (_compacted, _append_time, _retention))
     yield _partitions(facts)
     yield _configs(facts)

@@ -21,12 +21,11 @@ from airmirror.runbooks.runbook import Progress, Ran
 
 
 def planned(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
-    """The document of a plan as things are now."""
     return shown_plan(migration_plan(opened, round(order.takes * DAY_MS), progress.phase))
 
 
 def before(step: str, pair: Pair, order: MoveOrder, progress: Progress) -> Document:
-    """How far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, MoveGroupUnfit, a cluster's
+    """Show how far a move group is, and what each step would meet, or ``step``. Raises NoSuchMove, MoveGroupUnfit, a cluster's
     error."""
     progress.phase("looking at both clusters")
     found = move_state(pair.forward, chosen_move(pair.forward, order.move), order)
@@ -66,12 +65,11 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
         numbers={"offsets not verified": found.behind},
         findings=findings,
         sections=[
-            Section("partitions", partitions, "Partitions", brief=tuple(partitions[0]) if partitions else ()),
-            Section("groups", groups, "Consumer groups", brief=tuple(groups[0]) if groups else ()),
-            Section("access", access, "On the target", brief=("lacks",) if access else ()),
-            Section("writers", writers, "Last writers", brief=("last_writer",) if writers else ()),
+            Section("partitions", partitions, "Partitions", brief="*", empty=""),
+            Section("groups", groups, "Consumer groups", brief="*", empty=""),
+            Section("access", access, "On the target", brief="*", empty=""),
+            Section("writers", writers, "Last writers", brief="*", empty=""),
         ],
-        made_ms=found.made_ms,
     )
 
 
@@ -104,7 +102,7 @@ def shown_plan(plan: MigrationPlan) -> Document:
                 moves,
                 "Move groups",
                 "What must move together. Proposals come from what ties topics now.",
-                brief=("name", "is", "topics", "groups", "transactional_ids"),
+                brief="name is topics groups transactional_ids",
                 empty="nothing moves",
             ),
             Section("names", names, "Names", "The names that clients use on each side."),
@@ -117,14 +115,12 @@ def shown_plan(plan: MigrationPlan) -> Document:
 
 
 def headline(plan: MigrationPlan) -> str:
-    """The plan in one sentence."""
     count = Counter(rule.level for rule in plan.rules)
     moves = f"{counted(len(plan.moves), 'move group')} of {counted(len(plan.names), 'topic')}"
     return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
 
 
 def _cluster(side: str, found: Inventory) -> Iterator[Section]:
-    """Yield the sections of one cluster's inventory."""
     about = f"Cluster {found.alias}, id {found.cluster_id}, {counted(len(found.brokers), 'broker')}."
 
     def section(name: str, title: str, rows: Sequence[Row]) -> Section:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
@@ -59,7 +58,6 @@ class MoveState:
 
     flow: str
     move: Move
-    made_ms: int
     partitions: tuple[PartitionState, ...]
     groups: tuple[GroupState, ...]
     reasons: tuple[str, ...]
@@ -72,24 +70,20 @@ class MoveState:
 
     @property
     def undo(self) -> str:
-        """What an undo can do from now on, in words."""
         return f"{self.reverse}. {UNDO_WITH_REVERSE}" if self.reverse else UNDO_WITHOUT_REVERSE
 
     @property
     def behind(self) -> int:
-        """Offsets of the source that are not verified on the target."""
         return sum(max(0, each.end - each.verified) for each in self.partitions)
 
     @property
     def next(self) -> MoveStep:
-        """The step that comes now."""
         if self.is_frozen:
             return "finish"
         return "cut_over_consumers" if any(each.left for each in self.groups) else "cut_over_producers"
 
     @property
     def headline(self) -> str:
-        """All of it in a sentence."""
         left = sum(each.left for each in self.groups)
         again = sum(each.again for each in self.groups)
         stands = "frozen, its producers are cut over" if self.is_frozen else f"{self.behind:,} offsets not verified yet"
@@ -125,7 +119,6 @@ def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:
     return MoveState(
         flow=opened.flow.name,
         move=move,
-        made_ms=int(time.time() * 1000),
         partitions=tuple(partitions),
         groups=tuple(states),
         reasons=groups.reasons,

@@ -1,7 +1,4 @@
-"""The steps of a migration, consumers first.
-
-Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice.
-"""
+"""The steps of a migration, consumers first."""
 
 from __future__ import annotations
 

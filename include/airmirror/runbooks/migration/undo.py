@@ -87,7 +87,6 @@ class UndoneMove:
 
 
 def look(pair: Pair, order: MoveOrder) -> Document:
-    """The document of what an undo, or that of the block alone, would do now."""
     opened = pair.forward
     move = chosen_move(opened, order.move)
     found = unblock_plan(opened, move) if order.unblock else undo_plan(opened, move, order)
@@ -112,7 +111,7 @@ def _shown(flow: str, move: Move, order: MoveOrder, found: UndoneMove, *, done: 
         state = "without its block" if order.unblock else "undone"
         headline = f"{order.move} {'is' if done else 'would be'} {state}: {counted(len(found.lines), 'change')}."
     rows = [{"change": each} for each in found.lines]
-    changes = Section("changes", rows, "Changes", brief=("change",) if rows else ())
+    changes = Section("changes", rows, "Changes", brief="*", empty="")
     return shown_undo("migration", flow, headline, found.reasons, _way_out(flow, move), [changes], found.back.groups)
 
 

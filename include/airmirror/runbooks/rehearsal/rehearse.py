@@ -46,7 +46,6 @@ class FailoverRehearsal(Rehearsal):
 
     @property
     def seconds(self) -> float:
-        """The time that the steps of a failover took."""
         return sum(step.seconds for step in self.steps if step.is_failover)
 
     @property
@@ -62,7 +61,6 @@ class FailoverRehearsal(Rehearsal):
 
     @property
     def headline(self) -> str:
-        """The whole rehearsal in two sentences."""
         differing = sum(1 for each in self.compared if each.error)
         whole = f"0 of {self.records:,} records missing"
         if differing:
@@ -78,7 +76,6 @@ def rehearsed(opened: Opened, order: Order, progress: Progress) -> Document:
 
 
 def shown(made: FailoverRehearsal) -> Document:
-    """The document of a rehearsed failover."""
     not_proven = Section("not_proven", [asdict(each) for each in made.not_judged], "Committed, not proven")
     about, asked = f"Rehearsal of a failover of {made.flow}", {"seconds_are_of": made.holds}
     return made.document("failover rehearsal", about, asked, made.plan.findings, [not_proven])

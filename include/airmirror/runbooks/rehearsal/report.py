@@ -56,12 +56,10 @@ class Rehearsal:
 
     @property
     def is_good(self) -> bool:
-        """Return whether nothing is known that would go wrong."""
         return not self.problems
 
     @property
     def seconds(self) -> float:
-        """The time that it took."""
         return sum(step.seconds for step in self.steps)
 
     @property
@@ -79,17 +77,12 @@ class Rehearsal:
 
     @property
     def headline(self) -> str:
-        """All of it in a sentence or two."""
         return f"{self.flow} rehearsed in {self.seconds:.0f} s: {self.exact}"
 
     def document(
         self, kind: str, about: str, asked: Row, findings: Sequence[Finding] = (), more: Sequence[Section] = ()
     ) -> Document:
         """The document of it: first what would go wrong. ``more``: sections of its own."""
-        numbers: Mapping[str, int] = {
-            "milliseconds": round(self.seconds * 1000),
-            "records compared and equal": self.records,
-        }
         problems = [{"problem": each} for each in self.problems]
         steps = [
             {"step": each.name, "milliseconds": round(each.seconds * 1000), "of_a_failover": each.is_failover}
@@ -108,11 +101,11 @@ class Rehearsal:
             headline=self.headline,
             is_good=self.is_good,
             asked={"flow": self.flow, **asked},
-            numbers=numbers,
+            numbers={"milliseconds": round(self.seconds * 1000), "records compared and equal": self.records},
             findings=findings,
             sections=[
-                Section("problems", problems, "What would go wrong", brief=("problem",)),
-                Section("steps", steps, "Steps", brief=("step", "milliseconds")),
+                Section("problems", problems, "What would go wrong", brief="*"),
+                Section("steps", steps, "Steps", brief="step milliseconds"),
                 Section("compared", compared, "Records compared with the source"),
                 Section("groups", proofs, "Consumer groups"),
                 *more,
@@ -133,7 +126,6 @@ def compare_newest(opened: Opened, ends: Mapping[TopicPartition, int], most: int
 
 
 def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterator[str]:
-    """Yield what comparisons and proofs of positions have found."""
     for each in compared:
         if each.error:
             yield str(each.error)

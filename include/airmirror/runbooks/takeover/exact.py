@@ -60,7 +60,6 @@ class ComparedCopies:
 
     @property
     def needs_somebody(self) -> bool:
-        """Return whether something was not copied, or can't be compared."""
         return bool(self.why_not or (self.history and self.history.gaps))
 
 

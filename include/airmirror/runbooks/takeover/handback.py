@@ -38,7 +38,6 @@ class CopiedPosition(PartitionFacts):
 class HandbackRefused(RunbookError):
     """Partitions in which something is held, or was copied and is not verified: MirrorMaker 2 must not continue after that."""
 
-    @property
     def what(self) -> str:
         return (
             f"it can't be handed back: not verified up to the last record in {counted(len(self.reasons), 'partition')}; "
@@ -50,7 +49,6 @@ class CopiedSince(RunbookError):
     """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
     before them, and copy them twice."""
 
-    @property
     def what(self) -> str:
         take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
@@ -127,12 +125,7 @@ def write_offsets(
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
                 number, record = source_offset_record(
-                    flow.source.alias,
-                    each.topic,
-                    each.partition,
-                    each.offset,
-                    partitions=partitions,
-                    connector=order.name_of(flow),
+                    flow.source.alias, *each.key, each.offset, partitions=partitions, connector=order.name_of(flow)
                 )
                 by_partition.setdefault(number, []).append(record)
             granted.check()

@@ -23,7 +23,7 @@ from airmirror.runbooks.takeover.handback_check import (
 )
 from airmirror.runbooks.takeover.order import HandbackOrder
 
-CHECKED = ("topic", "partition", "handed_back_at", "first_record", "on_the_target", "compared", "found")
+CHECKED = "topic partition handed_back_at first_record on_the_target compared found"
 
 
 def planned(opened: Opened, order: HandbackOrder, progress: Progress) -> Document:
@@ -59,7 +59,7 @@ def ended(opened: Opened, order: HandbackOrder, ran: Ran) -> Document:
         is_good=not wrong,
         asked={"flow": opened.flow.name, "topic": order.into, "connector": order.name_of(opened.flow)},
         numbers={"milliseconds": round(ran.seconds * 1000)},
-        sections=[_positions(found), Section("tasks", tasks, "Tasks that were due", brief=("task", "ended"))],
+        sections=[_positions(found), Section("tasks", tasks, "Tasks that were due", brief="*")],
         by=order.by,
         reason=order.reason,
     )
@@ -88,8 +88,7 @@ def _shown_plan(opened: Opened, found: Sequence[CopiedPosition]) -> Document:
 
 def _positions(found: Sequence[CopiedPosition]) -> Section:
     rows = rows_of(found, "topic partition copied_last=offset continues_at", continues_at=lambda each: each.offset + 1)
-    brief = ("topic", "partition", "copied_last", "continues_at")
-    return Section("partitions", rows, "Where MirrorMaker 2 continues", brief=brief, empty="nothing was copied")
+    return Section("partitions", rows, "Where MirrorMaker 2 continues", brief="*", empty="nothing was copied")
 
 
 def shown_check(checked: HandbackCheck) -> Document:
@@ -130,13 +129,12 @@ def shown_check(checked: HandbackCheck) -> Document:
                 brief=CHECKED,
                 empty="nothing was copied, so nothing was handed back",
             ),
-            Section("differences", differences, "Differences", brief=("difference", "where") if differences else ()),
+            Section("differences", differences, "Differences", brief="*", empty=""),
         ],
     )
 
 
 def _where(row: FirstRecords, each: CopyDifference) -> str:
-    """The place of a difference in words."""
     place = f"{row.remote_topic}-{row.key.partition}"
     of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"
     if each.what is HandbackVerdict.GAP:

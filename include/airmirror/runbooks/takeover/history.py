@@ -35,12 +35,8 @@ class Incident:
 
     first: int
     last: int
-    records: int
     what: str
     is_loss: bool
-
-    def __str__(self) -> str:
-        return self.what
 
 
 def syncs_of(mirror: Mirror, keys: Iterable[TopicPartition]) -> dict[TopicPartition, list[Sync]]:
@@ -55,7 +51,7 @@ def syncs_of(mirror: Mirror, keys: Iterable[TopicPartition]) -> dict[TopicPartit
 def incidents(
     mirror: Mirror, key: TopicPartition, remote: TopicPartition, syncs: Sequence[Sync], *, compacted: bool
 ) -> list[Incident]:
-    """What the syncs of one partition tell, by source offset. Raises a cluster's error."""
+    """Return what the syncs of one partition tell, by source offset. Raises a cluster's error."""
     if not syncs:
         return []
     logs = _Logs.of(mirror, key, remote)
@@ -105,7 +101,7 @@ def _of_another_log(logs: _Logs, syncs: Sequence[Sync], *, compacted: bool) -> I
             f"the source's log is not the one that was copied up to target offset {last.target}: at source offset {last.source} "
             "it holds another record, or none; it was cut, or the topic was created again, and MirrorMaker 2 resumed"
         )
-        yield Incident(first, most, 0, what, is_loss=True)
+        yield Incident(first, most, what, is_loss=True)
 
 
 def _is_same(logs: _Logs, sync: Sync, *, compacted: bool) -> bool:
@@ -117,7 +113,7 @@ def _is_same(logs: _Logs, sync: Sync, *, compacted: bool) -> bool:
 
 
 def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:
-    """What lies between two syncs that are out of step; None: nothing is wrong."""
+    """Return what lies between two syncs that are out of step; None: nothing is wrong."""
     begin, end = sorted((one.source, two.source))
     if max(end - begin, two.target - one.target) > MOST_OFFSETS or two.target <= one.target:
         return None
@@ -128,7 +124,7 @@ def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:
             f"{counted(gone, 'offset')} between source offsets {begin} and {end - 1} are not on the target, and the source has "
             "deleted them: control records, or records that MirrorMaker 2 never copied"
         )
-        return Incident(begin, end - 1, gone, what, is_loss=True)
+        return Incident(begin, end - 1, what, is_loss=True)
     copied = len(logs.target(one.target, two.target)) if one.target >= logs.there[0] else two.target - one.target
     log = logs.source(begin, end)
     if two.source <= one.source:
@@ -136,10 +132,10 @@ def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:
     if copied < len(log.committed):
         skipped = len(log.committed) - copied
         what = f"{counted(skipped, 'record')} between source offsets {begin} and {end - 1} were not copied"
-        return Incident(begin, end - 1, skipped, what, is_loss=True)
+        return Incident(begin, end - 1, what, is_loss=True)
     return _twice(end, end, copied - len(log.records)) if copied > len(log.records) else None
 
 
 def _twice(first: int, last: int, records: int) -> Incident:
     what = f"about {counted(records, 'record')} were copied twice: it began again at or before source offset {first}"
-    return Incident(first, last, records, what, is_loss=False)
+    return Incident(first, last, what, is_loss=False)

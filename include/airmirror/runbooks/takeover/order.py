@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TakeoverOrder(Order):
-    """Who takes over, and why. ``wait``: seconds until MirrorMaker 2 is stopped, and for another window's lease; ``topics``: of
-    the step *history*, none: all."""
+    """Who takes over, and why."""
 
     wait: float = option(
         "How many seconds to wait until MirrorMaker 2 is stopped, or for another window's lease.",
@@ -29,8 +28,7 @@ class TakeoverOrder(Order):
 
 @dataclass(frozen=True, kw_only=True)
 class HandbackOrder(Order):
-    """Who hands back, and why. ``into``: the topic of Connect's workers; of a plan, ``offsets``: the file for Connect's REST API,
-    and ``check``: whether MirrorMaker 2 has resumed, for whose first records ``wait`` seconds are waited."""
+    """Who hands back, and why."""
 
     check: bool = option(
         "Afterwards: did MirrorMaker 2 resume at the very next record? By its first records.",
@@ -60,5 +58,4 @@ class HandbackOrder(Order):
     connector: str = option("The connector's name there; by default takeover.connector.name.", "")
 
     def name_of(self, flow: Flow) -> str:
-        """The connector's name."""
         return self.connector or flow.settings.takeover_connector_name

@@ -23,10 +23,9 @@ from airmirror.windows.plan import Planned
 
 @dataclass(frozen=True)
 class GroupForecast(GroupPartition):
-    """A group in one partition, and what becomes of its position: ``exact``, or not, and why."""
+    """A group in one partition, and ``why`` its position does not become exact; empty: it does."""
 
     position: int
-    exact: bool
     why: str
 
 
@@ -50,7 +49,6 @@ class TakeoverPlan:
 
     @property
     def needs_somebody(self) -> bool:
-        """Return whether a partition can't be taken over, or lacks records that the source had."""
         lossy = any(incident.is_loss for found in self.histories.values() for incident in found)
         return lossy or any(row.error is not None for row in self.partitions)
 
@@ -105,22 +103,19 @@ def _history(
 
 
 def _groups(positions: Sequence[GroupPosition], rows: Sequence[Continued]) -> list[GroupForecast]:
-    """What becomes of the groups' positions once the partitions were taken over, and a window was verified."""
+    """Return what becomes of the groups' positions once the partitions were taken over, and a window was verified."""
     row_of = {row.key: row for row in rows}
     found = []
     for each in positions:
         row = row_of.get(each.key)
         if row is None:
-            exact, why = False, str(each.found) if not isinstance(each.found, Translated) else "not of this flow"
+            why = "not of this flow" if isinstance(each.found, Translated) else str(each.found)
         elif row.error is not None:
-            exact, why = False, "its partition can't be taken over"
+            why = "its partition can't be taken over"
         elif 0 <= row.since <= each.committed.offset or (isinstance(each.found, Translated) and each.found.exact):
-            exact, why = True, ""
+            why = ""
         else:
             by = "estimated by its offset syncs" if isinstance(each.found, Translated) else str(each.found)
-            exact, why = (
-                False,
-                f"copied by MirrorMaker 2, before offset {row.since if row.since >= 0 else row.start}: {by}",
-            )
-        found.append(GroupForecast(each.group, *each.key, each.committed.offset, exact, why))
+            why = f"copied by MirrorMaker 2, before offset {row.since if row.since >= 0 else row.start}: {by}"
+        found.append(GroupForecast(each.group, *each.key, each.committed.offset, why))
     return found

@@ -16,16 +16,7 @@ from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
 from airmirror.times import utc
 
-PARTITION = (
-    "topic",
-    "partition",
-    "remote_topic",
-    "last_of_mirrormaker",
-    "continues_at",
-    "source_end",
-    "recognised",
-    "twice",
-)
+PARTITION = "topic partition remote_topic last_of_mirrormaker continues_at source_end recognised twice"
 
 
 def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Document:
@@ -36,7 +27,6 @@ def planned(opened: Opened, order: TakeoverOrder, progress: Progress) -> Documen
 
 
 def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
-    """The document of a take-over that was carried out."""
     rows: Sequence[Continued] = ran.gave["take_over"]
     wrong = [row for row in rows if row.error is not None]
     then = command("run-window", flow=opened.flow.name)
@@ -55,7 +45,6 @@ def ended(opened: Opened, order: TakeoverOrder, ran: Ran) -> Document:
 
 
 def shown_plan(found: TakeoverPlan) -> Document:
-    """The document of a plan."""
     last = "it has written none yet" if found.progress_ms is None else f"last written {utc(found.progress_ms)}"
     incidents: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "found": each.what, "is_loss": each.is_loss}
@@ -65,7 +54,7 @@ def shown_plan(found: TakeoverPlan) -> Document:
     groups = rows_of(
         found.groups,
         "group topic partition position after_the_take_over",
-        after_the_take_over=lambda each: "exact" if each.exact else each.why,
+        after_the_take_over=lambda each: each.why or "exact",
     )
     syncs: list[Row] = [
         {"topic": key.topic, "partition": key.partition, "source": sync.source, "target": sync.target}
@@ -91,16 +80,10 @@ def shown_plan(found: TakeoverPlan) -> Document:
                 "history",
                 incidents,
                 "What MirrorMaker 2 did before, by its offset syncs",
-                brief=("topic", "partition", "found"),
+                brief="topic partition found",
                 empty="nothing unusual",
             ),
-            Section(
-                "groups",
-                groups,
-                "Consumer groups",
-                brief=("group", "topic", "partition", "position", "after_the_take_over"),
-                empty="none has committed offsets",
-            ),
+            Section("groups", groups, "Consumer groups", brief="*", empty="none has committed offsets"),
             differences(found.drift),
             Section("syncs", syncs, "Newest offset syncs"),
         ],
@@ -124,7 +107,6 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
         twice=lambda row: 0 if row.history is None else row.history.twice,
     )
     found: list[Row] = [{"found": each} for row in rows for each in told(row)]
-    run = command("takeover", "run", "--reason", "…", "--yes", flow=flow)
     return Document(
         kind="takeover history",
         about=f"What MirrorMaker 2 had copied before: {flow}",
@@ -132,14 +114,8 @@ def shown_history(flow: str, rows: Sequence[ComparedCopies]) -> Document:
         is_good=not any(row.needs_somebody for row in rows),
         asked={"flow": flow},
         sections=[
-            Section(
-                "partitions",
-                partitions,
-                "Partitions",
-                brief=tuple(partitions[0]) if partitions else (),
-                empty=f"the flow has copied nothing yet: {run}",
-            ),
-            Section("found", found, "What was found", brief=("found",) if found else ()),
+            Section("partitions", partitions, "Partitions", brief="*", empty=""),
+            Section("found", found, "What was found", brief="*", empty=""),
         ],
     )
 
@@ -164,12 +140,10 @@ def _partitions(rows: Sequence[Continued]) -> Section:
         continues_at=lambda row: None if row.error is not None else row.start,
         exact_from=lambda row: None if row.since < 0 else row.since,
     )
-    return Section(
-        "partitions", told, "Where it continues", brief=PARTITION if told else (), empty="the flow has no topics"
-    )
+    return Section("partitions", told, "Where it continues", brief=PARTITION, empty="")
 
 
 def _wrong(rows: Sequence[Continued]) -> Section:
     """The partitions that could not be taken over: a terminal shows no findings of an outcome."""
     told: list[Row] = [{"error": str(row.error)} for row in rows if row.error is not None]
-    return Section("errors", told, "Not taken over", brief=("error",) if told else ())
+    return Section("errors", told, "Not taken over", brief="*", empty="")

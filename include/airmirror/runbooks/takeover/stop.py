@@ -18,7 +18,6 @@ class MirrorMakerRuns(RunbookError, transient=True):
 
     seconds: float
 
-    @property
     def what(self) -> str:
         again = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
         return (
