@@ -65,4 +65,8 @@ class OrderRules:
     carries_no_group_back: bool = True  # and moves no group back on the source: a synchronisation may have slept
     remembers_first: bool = True  # and after that not where they are by then
     remembers_again: bool = True  # it writes its moves again where an undo has forgotten them meanwhile
+    opening_forgets: bool = True  # who opens what was frozen forgets where a failover has found groups
+    sync_leaves_cut_over: bool = (
+        True  # a group that was cut over is its people's: they may have set it back on the target
+    )
     cut_over_looks_last: bool = True  # one that finds nothing left looks once more before it says so

@@ -47,8 +47,9 @@ from model.steps import (
 BEGINS = 8  # the steps of a failback that begin the return
 
 
-def change(what: Change, *, may_open: bool = False) -> Step:
-    """Commit who owns what the order names from now on; ``may_open``: a command that opens what returns too."""
+def change(what: Change, *, may_open: bool = False, forgets: bool = False) -> Step:
+    """Commit who owns what the order names from now on; ``may_open``: a command that opens what returns too; ``forgets``: and
+    leaves groups where a failover has moved them."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if rules.transaction and not me.ids[THERE]:
@@ -57,9 +58,20 @@ def change(what: Change, *, may_open: bool = False) -> Step:
         owners = transition(world.owners, what, me.topics, which)
         if may_open and not rules.ends_before_unfreezing:
             owners = opened_by_force(owners, named(world, me))
+        if forgets:
+            world = _groups_stay(world, me, rules)
         return f"writes {what!s}", world._replace(owners=owners), on(me)
 
     return step
+
+
+def _groups_stay(world: World, me: Process, rules: OrderRules) -> World:
+    """Forget where a failover has found groups: whoever moves one from now on finds it where it is."""
+    for topic in me.topics or ALL:
+        if (its := world.moves[THERE][topic]) is not None and its.by == "failover":
+            world = world._replace(stood=put(world.stood, topic, world.readers[topic].at[WEST]))
+            world = world.with_move(THERE, topic, None) if rules.opening_forgets else world
+    return world
 
 
 def _which(world: World, me: Process, what: Change, rules: OrderRules) -> tuple[int, ...] | None:
@@ -71,9 +83,9 @@ def _which(world: World, me: Process, what: Change, rules: OrderRules) -> tuple[
     return None if rules.apart or me.topics else ALL
 
 
-def committing(what: Change, rules: OrderRules, *, may_open: bool = False) -> tuple[Step, ...]:
+def committing(what: Change, rules: OrderRules, *, may_open: bool = False, forgets: bool = False) -> tuple[Step, ...]:
     """The steps that commit a change under the flow's lease."""
-    return (initialise(THERE) if rules.transaction else check(THERE), change(what, may_open=may_open))
+    return (initialise(THERE) if rules.transaction else check(THERE), change(what, may_open=may_open, forgets=forgets))
 
 
 def looks_no_more(world: World, me: Process, rules: OrderRules) -> Outcome:

@@ -280,6 +280,24 @@ CUT_OVER_MEANWHILE = one(
     "a cut-over, a failover, and its undo", MOVES_TWICE[0], "failover", "undo of a failover", records=1, **THERE_BEFORE
 )
 MOVE_SYNCED = one("a cut-over, its undo, and groups that are synchronised", *MOVES_TWICE[:2], "groups 0", records=1)
+SET_BACK = one(
+    "a group that was cut over and is set back, and groups that are synchronised",
+    W0,
+    "groups 0",
+    records=1,
+    readers=(ON_WEST, NOBODY),
+    moves=((MOVED, None), (None, None)),
+    cut_overs=(True, False),
+    budget=(*WRITE, ("set back on west", 1), ("start on west", 1)),
+)
+UNFROZEN = gone(
+    "a failover, the flow opened, failed over again, and the undo",
+    "open",
+    "failover",
+    "undo of a failover",
+    producers=(NOWHERE, NOWHERE),
+    readers=(Reader((1, 1), NOWHERE, 1), NOBODY),
+)
 DISASTER = one(
     "a disaster, seen by two deployments",
     "deployment 0",
@@ -325,6 +343,8 @@ QUICK = (
     SLEPT,
     CUT_OVER_MEANWHILE,
     MOVE_SYNCED,
+    SET_BACK,
+    UNFROZEN,
     DISASTER,
 )
 
@@ -478,6 +498,12 @@ BROKEN: dict[str, Fault] = {
     ),
     "an undo forgets where groups stood that were moved again": fault(
         CUT_AGAIN, "undo of a migration again leaves the group of shop", keeps_first=False
+    ),
+    "a group that was cut over is synchronised": fault(
+        SET_BACK, "the group of shop on west reads past", sync_leaves_cut_over=False
+    ),
+    "a flow is opened, and where a failover found groups is kept": fault(
+        UNFROZEN, "undo of a failover leaves the group of shop at -1", opening_forgets=False
     ),
     "a cut-over that was done says so after it is undone": fault(
         CUT_AGAIN, "migrate consumers says that the group of shop", cut_over_looks_last=False

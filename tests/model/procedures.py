@@ -10,7 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from model import steps
-from model.estate import BACK, EAST, FLOWS, NOWHERE, SIDES, THERE, TOPICS, Account, Process, World, put, unread_before
+from model.estate import (
+    BACK,
+    EAST,
+    FLOWS,
+    NOWHERE,
+    SIDES,
+    THERE,
+    TOPICS,
+    WEST,
+    Account,
+    Process,
+    World,
+    put,
+    unread_before,
+)
 from model.order_rules import OrderRules
 from model.programs import programs
 from model.steps import ALL
@@ -73,6 +87,14 @@ def _applications(world: World) -> Iterator[tuple[str, World]]:
             )  # the deployment at work notes it: what nobody has seen nobody knows after a disaster
             again = again._replace(last_seen=(seen, world.last_seen[1], seen), clock=world.clock + 1)
             yield f"people let the group of {name} read again from 0 on, and deployment 0 notes it", again
+        if reader.home == WEST and world.left_of("set back on west"):
+            again = world.with_reader(topic, at=put(reader.at, WEST, 0), read=0, home=NOWHERE)
+            yield f"people set the group of {name} back to 0 on west", again.spend("set back on west")
+        if reader.home == NOWHERE and world.left_of("start on west"):
+            yield (
+                f"people start the group of {name} on west",
+                world.with_reader(topic, home=WEST).spend("start on west"),
+            )
         if topic < len(world.mirrormaker) and world.mirrormaker[topic] < len(world.logs[topic][EAST]):
             at = world.mirrormaker[topic]
             log = (*world.logs[topic][1], world.logs[topic][EAST][at])

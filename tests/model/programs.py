@@ -37,6 +37,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
     """The steps of each kind of process."""
     freezing = orders.committing(Change.FREEZE, rules)
     opening = orders.committing(Change.UNFREEZE, rules, may_open=True)
+    opening_alone = orders.committing(Change.UNFREEZE, rules, may_open=True, forgets=True)
     fences_reverse = (lease(BACK),) if rules.fences_reverse else ()
     last_step = (
         orders.is_anything_back,
@@ -57,7 +58,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
         steps.remember(THERE, "failover"),
         steps.move(THERE),
     )
-    unfreezing = (lease(THERE), orders.nothing_returns, migrating.nobody_has_written, *opening)
+    unfreezing = (lease(THERE), orders.nothing_returns, migrating.nobody_has_written, *opening_alone)
     moving = (
         steps.choose(THERE),
         steps.remember(THERE, "move", under=False),
@@ -79,7 +80,7 @@ def programs(rules: OrderRules) -> dict[str, tuple[Step, ...]]:
     found |= {f"deployment {each}": (others.sees(each),) for each in (0, 1)}
     found |= {
         "freeze": (lease(THERE), *freezing),
-        "open": (orders.nothing_returns, lease(THERE), orders.nothing_returns, *opening),
+        "open": (orders.nothing_returns, lease(THERE), orders.nothing_returns, *opening_alone),
         "failover": (
             stop(),
             orders.await_drained,

@@ -427,13 +427,16 @@ def sync_look(flow: int) -> Step:
 
 
 def sync_write(flow: int) -> Step:
-    """Groups without members go forward on the target, but those of topics that windows do not write by now."""
+    """Groups without members go forward on the target, but those of topics that windows do not write by now, and those that a
+    migration has cut over."""
     side = 1 - flow
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         for topic, where in me.seen:
             reader, owner = world.readers[topic], world.owner(topic)
             shut = owner is not Owner.SOURCE if flow == THERE else owner is not Owner.RETURNING
+            its = world.moves[flow][topic]
+            shut |= rules.sync_leaves_cut_over and its is not None and its.by == "move"
             reason = why_not(where, reader.at[side], reader.home == side, len(world.logs[topic][side]))
             if not shut and not reason and isinstance(where, Translated):
                 world = world.with_reader(topic, at=put(reader.at, side, where.translation))
