@@ -91,12 +91,17 @@ def between(connection: Connection, flow: str, since: int, until: int, most: int
     """
     own, step = samples.c, max(1, (until - since) // most)
     bucket = own.time_ms - own.time_ms % step
-    worst = [
-        sql.func.min(each) if each.name == "verified_ms" else sql.func.max(each)
-        for each in columns_of(samples, FlowSample)
-    ]
     query = (
-        sql.select(*worst)
+        sql.select(
+            sql.func.max(own.time_ms),
+            sql.func.max(own.records),
+            sql.func.max(own.bytes),
+            sql.func.max(own.lag_records),
+            sql.func.max(own.lag_ms),
+            sql.func.max(own.latency_ms),
+            sql.func.max(own.latency_most_ms),
+            sql.func.min(own.verified_ms),
+        )
         .where(own.flow == flow, own.time_ms >= since, own.time_ms < until)
         .group_by(bucket)
         .order_by(sql.func.max(own.time_ms))

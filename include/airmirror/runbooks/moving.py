@@ -23,8 +23,8 @@ from airmirror.clusters.protocol.groups import (
     delete_offsets,
     list_groups,
 )
+from airmirror.clusters.protocol.routes import UNKNOWN_TOPIC
 from airmirror.clusters.protocol.stable import stable_offsets
-from airmirror.clusters.protocol.topic_configs import UNKNOWN_TOPIC
 from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan, with_error
