@@ -90,7 +90,7 @@ def _applications(world: World) -> Iterator[tuple[str, World]]:
         if reader.home == WEST and world.left_of("set back on west"):
             again = world.with_reader(topic, at=put(reader.at, WEST, 0), read=0, home=NOWHERE)
             yield f"people set the group of {name} back to 0 on west", again.spend("set back on west")
-        if reader.home == NOWHERE and world.left_of("start on west"):
+        if reader.home == NOWHERE and reader.at[WEST] >= 0 and world.left_of("start on west"):
             yield (
                 f"people start the group of {name} on west",
                 world.with_reader(topic, home=WEST).spend("start on west"),

@@ -21,6 +21,7 @@ from model.procedure_scopes import (
     OVER_UNDONE_TWICE,
     QUICK,
     UNDONE,
+    UNFROZEN,
     explored,
 )
 from model.procedures import Meeting
@@ -43,6 +44,7 @@ LARGE = {  # 5,000 states and more
         OVER_RETURN,
         OVER_UNDONE_TWICE,
         UNDONE,
+        UNFROZEN,
     )
 }
 
