@@ -118,7 +118,7 @@ def _who_and_why(asked: AskedExpectation, result: Any, rows: Sequence[Row]) -> t
     """Which partitions failed, each with what was found in it; and one reason for all of them, with a few of the values."""
     what = asked.text
     if raised := _raised(result):
-        reason = f"{what} can't be evaluated: {'; '.join(raised)}"
+        reason = f"{what} can't be evaluated: {'; '.join(filter(None, raised))}"
         return {partition_of(row): reason for row in rows}, reason
     indices = result.result.get("unexpected_index_list")
     if not indices:

@@ -111,12 +111,13 @@ def run_window(
         done = committed(late.noting(index.of_window(order.window)))
         rows = tuple(window_rows(flow, done, index, planned, results=results, verdicts=verdicts, ends=ends))
         name_writers(mirror.target, flow, [row.error for row in rows])
+        seconds = time.monotonic() - begun
         there = (item for item in planned if not isinstance(item.error, PartitionUnavailable))
         known = {item.key: ends.get(item.key, item.high_watermark) for item in there}
         seen = seen_of(index.state().positions, planned, Ends(known, seen_ms, others))
         return WindowResult(
             flow=flow.name, window=order.window, rows=rows, partitions=len(planned),
-            seconds=time.monotonic() - begun,
+            seconds=seconds,
             phases=phases.seconds, is_cut=any(result.outcome is Outcome.CUT for result in results),
             standings=seen.standings, seen_ms=seen.seen_ms,
             followed=late.followed() if following else None,
