@@ -112,8 +112,8 @@ def write_forgotten(granted: GrantedLease, names: Collection[str], order: Failba
 def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:
     """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, LeftOnSource."""
     remote = {topic: name for name, topic in names.items()}
-    last = reverse.last_mappings()
-    looked = [each for each in resetting.look(ahead, remote, Choice.ACCEPT_LOSS) if each.remote in last]
+    every, last = resetting.look(ahead, remote, Choice.ACCEPT_LOSS), reverse.last_mappings()
+    looked = [each for each in every if each.remote in last]
     ends = offsets_with_patience(ahead.target, [each.remote for each in looked], LATEST)
     left = [
         f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
