@@ -115,6 +115,8 @@ def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
         flow.load(CHECKPOINTS, TOPIC_ID, [written(0, Checkpoint("g", "east.orders", 0, 5, 4))], {0: 1})
         assert flow.scanned(SYNCS, UUID(int=77)) == {} and flow.offset_syncs() == {}
         assert len(flow.checkpoints()) == 1
+        flow.load("ours", TOPIC_ID, entries[:1], {0: 1}, kind="offset_syncs")  # as a policy of one's own calls it
+        assert flow.offset_syncs() == {("orders", 0): 9}
 
 
 def test_what_a_task_did_replaces_what_the_last_did(ledger_url: str) -> None:

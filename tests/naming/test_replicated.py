@@ -8,6 +8,7 @@ from airmirror.naming import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     TopicFilter,
+    hops,
     is_cycle,
     mapping_topic,
     progress_topic,
@@ -59,6 +60,19 @@ def test_identity_protects_heartbeats_only(topic: str, expected: bool) -> None:
 
 def test_identity_without_an_alias_of_its_own() -> None:
     assert not is_cycle("orders", IdentityReplicationPolicy(), "source", "target")
+
+
+class GoesRound(DefaultReplicationPolicy):
+    """A policy of one's own whose names go round."""
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return {"one.orders": "two.orders", "two.orders": "one.orders"}.get(topic)
+
+
+def test_a_name_that_goes_round_ends() -> None:
+    assert list(hops("one.orders", GoesRound())) == ["one", "two"]
+    assert not is_cycle("one.orders", GoesRound(), "source", "target")
+    assert is_cycle("one.orders", GoesRound(), "source", "two")
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -96,19 +96,29 @@ class FlowLedger:
                 scanned=scanning.all_scanned(connection, self.flow),
             )
 
-    def load(self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None) -> None:
+    def load(
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Ends,
+        since: Ends | None = None,
+        *,
+        kind: str = "",
+    ) -> None:
         """Take in records of an internal topic, in log order; malformed ones are counted and logged.
 
         ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
-        loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
+        loaded already is not loaded again. ``kind``: "checkpoints" or "offset_syncs", which a policy of one's own may call as
+        it likes; else the topic's name tells. Raises LedgerBegunAnew where offsets between would be missing.
         """
+        table = tables.metadata.tables[kind] if kind else tables.tables_of(topic)[0]
         with writing(self.engine, self.flow) as connection:
             new = scanning.advance(connection, self.flow, topic, topic_id, entries, at=at, since=since)
-            malformed = loading.load(connection, self.flow, topic, new)
+            malformed = loading.load(connection, self.flow, topic, new, table)
             self.malformed += malformed
             if malformed and " " not in self.flow:  # a flow's own topics, not a part's
-                kind = tables.tables_of(topic)[0].name
-                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
+                metrics.add(connection, self.flow, {(metrics.MALFORMED, table.name): float(malformed)})
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""

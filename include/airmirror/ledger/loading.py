@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, upsert
-from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, tables_of, verified
+from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.naming.internal import progress_topic
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint, without_nul
@@ -33,12 +33,10 @@ Change = tuple[tuple[Any, ...], Row | None]  # a primary key without the flow, t
 Verdict = tuple[tuple[Any, ...], Row | None, int]  # the same, and the end of the mapping topic as its judge had read it
 
 
-def load(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
-    """Take in records of an internal topic, in log order; how many were malformed, which are logged and skipped.
-
-    Raises LaterRecord.
+def load(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], table: sql.Table) -> int:
+    """Take in records of an internal topic, whose ``table`` it is, in log order; how many were malformed, which are logged and
+    skipped. Raises LaterRecord.
     """
-    table = tables_of(topic)[0]
     if table is mappings:
         return _load_mappings(connection, flow, topic, entries)
     changes, malformed = dict[tuple[Any, ...], Row | None](), 0
@@ -211,7 +209,11 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
     of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
     for identity, row in changed.items():
         of_partition.setdefault(identity[:2], {})[identity] = row
-    known = by_partition(connection, newest, flow)
+    known = {
+        (row["topic"], row["partition"]): dict(row)
+        for row in connection.execute(sql.select(newest).where(newest.c.flow == flow)).mappings()
+        if (row["topic"], row["partition"]) in of_partition
+    }
     found: list[Row] = []
     for partition, rows in of_partition.items():
         before, written = known.get(partition), [row for row in rows.values() if row is not None]

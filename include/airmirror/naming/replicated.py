@@ -43,13 +43,14 @@ def is_cycle(topic: str, policy: ReplicationPolicy, source: str, target: str) ->
 
 
 def hops(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
-    """The aliases of the clusters that a topic came from, as its name tells them, the last one first."""
+    """The aliases of the clusters that a topic came from, as its name tells them, the last one first; up to a name that repeats,
+    as a policy of one's own may go round."""
     upstream: str | None = topic
-    while upstream is not None and (came_from := policy.topic_source(upstream)) is not None:
+    seen = set[str]()
+    while upstream is not None and upstream not in seen and (came_from := policy.topic_source(upstream)) is not None:
         yield came_from
-        before, upstream = upstream, policy.upstream_topic(upstream)
-        if upstream == before:
-            return
+        seen.add(upstream)
+        upstream = policy.upstream_topic(upstream)
 
 
 CHANGELOG = "-changelog"

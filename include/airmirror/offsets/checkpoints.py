@@ -70,7 +70,7 @@ def emit_checkpoints(
             before, decided = decided, resets(mirror)
             if decided != before:  # since the positions were translated
                 rows = group_positions(mirror)
-            load_written(mirror.target, topic, ledger)
+            load_written(mirror.target, topic, ledger, "checkpoints")
             return checkpoints_of(rows, ledger.checkpoints())
 
         written = write_anew(into, ledger, records, window=window, tell=tell, under=under)
@@ -102,7 +102,7 @@ def rewind_checkpoints(
             return 0
 
         def records() -> list[Checkpoint]:
-            load_written(target, topic, ledger)
+            load_written(target, topic, ledger, "checkpoints")
             found = []
             for last in ledger.checkpoints().values():
                 start, end = starts.get(TopicPartition(last.topic, last.partition), (0, last.downstream))

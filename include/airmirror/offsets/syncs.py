@@ -74,7 +74,7 @@ def emit_offset_syncs(
         into.ensure(routes, flow.settings.offset_syncs_topic_replication_factor)
 
         def records() -> list[OffsetSync]:
-            load_written(routes, topic, ledger)
+            load_written(routes, topic, ledger, "offset_syncs")
             return _syncs(flow, ledger)
 
         return write_anew(into, ledger, records, window=window, tell=tell, under=under)
@@ -100,7 +100,7 @@ def rewind_offset_syncs(
             return 0
 
         def records() -> list[OffsetSync]:
-            load_written(routes, topic, ledger)
+            load_written(routes, topic, ledger, "offset_syncs")
             written = ledger.offset_syncs()
             return [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
 

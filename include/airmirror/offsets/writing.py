@@ -40,13 +40,14 @@ class RecordsNotWritten(AirmirrorError, transient=True):
         return f"cluster {self.cluster!r}: nothing was written to {self.topic!r}: {self.reason}"
 
 
-def load_written(routes: Routes, topic: str, ledger: FlowLedger) -> None:
-    """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts."""
+def load_written(routes: Routes, topic: str, ledger: FlowLedger, kind: str) -> None:
+    """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts. ``kind``: as
+    ``FlowLedger.load`` has it."""
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
     start = scanned_of(routes, ledger, {log: end}).get(log, 0)
-    load_tail(routes, log, start, end, partial(ledger.load, topic, topic_id))
+    load_tail(routes, log, start, end, partial(ledger.load, topic, topic_id, kind=kind))
 
 
 @dataclass(frozen=True)

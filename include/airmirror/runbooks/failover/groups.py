@@ -147,7 +147,7 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint,
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     if journal.target.refresh_existing([topic]):
         return
-    load_written(journal.target, topic, ledger)
+    load_written(journal.target, topic, ledger, "checkpoints")
     chosen = _chosen(flow.settings)
     topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
     written, found = ledger.checkpoint_times(), ledger.checkpoints()
