@@ -21,7 +21,7 @@ from airmirror.flows.prepare import prepare
 from airmirror.naming import mapping_topic
 from airmirror.report.files import write_document
 from airmirror.runbooks import moving
-from airmirror.runbooks.draining import DrainStopped, NotDrained, SourceNotQuiet
+from airmirror.runbooks.draining import DrainStopped, NotDrained, SourceNotQuiet, stopped
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover import alone, steps
 from airmirror.runbooks.failover.order import FailoverOrder
@@ -136,6 +136,17 @@ def test_what_windows_stop_at_is_not_drained(east: Broker, west: Broker, tmp_pat
         freezing.freeze(flow.opened, (), reason="by hand", by="ada")
         with pytest.raises(WrittenWhileFreezing, match=f"{topic}-0: verified up to 0, the source ends at 7"):
             fail_over(flow.opened, PLANNED)
+
+
+def test_a_topic_that_no_window_has_made_yet_stops_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """A next window would make it."""
+    topic, new = create_topic(east, f"orders-{uuid4().hex}"), f"new-{uuid4().hex}"
+    settings = {"topics": f"{topic}, {new}"}
+    flow = with_groups(mirror(east, west, tmp_path, topic=topic, settings=settings), "none")
+    produce(east, flow.topic, numbered(30), partition=0)
+    windowed(flow)
+    produce(east, create_topic(east, new), numbered(1), partition=0)
+    assert stopped(flow.opened) == stopped(flow.opened, {new}) == []
 
 
 def test_what_is_written_at_the_last_moment_keeps_the_flow_open(

@@ -123,9 +123,13 @@ def stopped(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
     opened, ledger = caught_up(opened, soon=True), opened.ledger
     planned = without_frozen(opened, plan_topics(opened))
     its = taken(opened.flow, ledger.owners(), planned.topics) if topics is None else topics
+    state, missing = ledger.state(), {each.name for each in planned.create}
+    begun = {topic for topic, _ in state.known}
+    # What a next window makes, and was never replicated, stops none.
+    its = [each for each in its if each in begun or planned.topics.get(each) not in missing]
     with Mirror.open(opened.flow, ledger, "drain") as mirror:
         mirror.refresh()
-        rows = make_plan(mirror, ledger.state(), {each: planned.topics[each] for each in its if each in planned.topics})
+        rows = make_plan(mirror, state, {each: planned.topics[each] for each in its if each in planned.topics})
     errors = [row.error for row in rows if row.error is not None and not row.error.transient]
     # A commit looks as if progress differed while it is read.
     found = [str(each) for each in errors if not isinstance(each, ProgressDiffers)]
