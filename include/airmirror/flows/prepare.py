@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,10 +233,13 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
         mirror.target.refresh([])
         state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
         planned = make_plan(mirror, state, topics.topics)
-    new = {each.name for each in topics.create}  # no error, unless they were once written to
-    return topics, [
-        replace(item, error=None) if item.remote_topic in new and item.last is None else item for item in planned
-    ]
+    return topics, without_new(topics, planned)
+
+
+def without_new(topics: TopicPlan, planned: Sequence[Planned]) -> list[Planned]:
+    """Return a plan without errors of remote topics that the next window creates, unless they were once written to."""
+    new = {each.name for each in topics.create}
+    return [replace(item, error=None) if item.remote_topic in new and item.last is None else item for item in planned]
 
 
 def read_again(opened: Opened) -> dict[str, int]:

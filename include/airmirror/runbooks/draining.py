@@ -17,7 +17,16 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import command
 from airmirror.flows.freezing import owners_now, taken
 from airmirror.flows.measure import measure_window
-from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, caught_up, plan_topics, prepare, without_frozen
+from airmirror.flows.prepare import (
+    Opened,
+    Prepared,
+    catch_up_soon,
+    caught_up,
+    plan_topics,
+    prepare,
+    without_frozen,
+    without_new,
+)
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import Ends, await_still, ends_of
@@ -123,14 +132,10 @@ def stopped(opened: Opened, topics: Collection[str] | None = None) -> list[str]:
     opened, ledger = caught_up(opened, soon=True), opened.ledger
     planned = without_frozen(opened, plan_topics(opened))
     its = taken(opened.flow, ledger.owners(), planned.topics) if topics is None else topics
-    state, missing = ledger.state(), {each.name for each in planned.create}
-    begun = {topic for topic, _ in state.known}
-    # What a next window makes, and was never replicated, stops none.
-    its = [each for each in its if each in begun or planned.topics.get(each) not in missing]
     with Mirror.open(opened.flow, ledger, "drain") as mirror:
         mirror.refresh()
-        rows = make_plan(mirror, state, {each: planned.topics[each] for each in its if each in planned.topics})
-    errors = [row.error for row in rows if row.error is not None and not row.error.transient]
+        rows = make_plan(mirror, ledger.state(), {each: planned.topics[each] for each in its if each in planned.topics})
+    errors = [row.error for row in without_new(planned, rows) if row.error is not None and not row.error.transient]
     # A commit looks as if progress differed while it is read.
     found = [str(each) for each in errors if not isinstance(each, ProgressDiffers)]
     return found if topics is not None else [*map(str, planned.refused), *found]
