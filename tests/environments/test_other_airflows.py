@@ -10,7 +10,7 @@ import pytest
 
 from support import ROOT
 from support.installed import describe, environment, needed
-from support.resolution import AIRFLOWS, KEPT, WHOLE_SPARK
+from support.resolution import WHOLE_SPARK, kept
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -33,9 +33,8 @@ class OtherAirflow:
 
     @property
     def limits(self) -> list[str]:
-        kept = (KEPT / f"airflow-{self.airflow}.txt").read_text().splitlines() if AIRFLOWS[self.airflow] else []
         own = [f"apache-airflow=={self.airflow}", f"confluent-kafka=={self.confluent_kafka}", f"pandas=={self.pandas}"]
-        return [*kept, *own, *([WHOLE_SPARK[self.airflow]] if self.airflow in WHOLE_SPARK else [])]
+        return [*kept(self.airflow), *own, *([WHOLE_SPARK[self.airflow]] if self.airflow in WHOLE_SPARK else [])]
 
 
 OTHERS = [
