@@ -1,30 +1,27 @@
-"""Every table of the commands, with long names and large offsets: no line is wider than a terminal, no digit is lost."""
+"""Every table of commands and demos, with long names and large offsets: no line is wider than a terminal, no digit is lost."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import io
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from airmirror.cli import (
-    compare,
-    groups,
-    plans,
-    reset,
-    show,
-    topics,
-    translate,
-)
+import airmirror.cli
+import airmirror_local.demo
+from airmirror.cli import compare, config, groups, plans, reset, show, topics, translate
 from airmirror.cli.tables import Rows, table
 from airmirror.cli.tables import show as print_all
+from airmirror.config.foreign import Translation
 from airmirror.evidence.found import Kind
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows import positions, positions_file
@@ -65,6 +62,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Reset
 from airmirror.windows.results import WindowResult
 from airmirror.wire.mappings import Decision, Hold
+from airmirror_local.demo import failover, migration, takeover
 from airmirror_local.demo.mirror import runs
 from support.large import NAME, made
 
@@ -75,7 +73,8 @@ ROW = ComparedLogs(NAME, f"east.{NAME}", 1_234, dict.fromkeys(Kind, 123_456_789_
 def printed(module: Any, command: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What a function of a command's module shows."""
     found: list[Any] = []
-    monkeypatch.setattr(module, "show", lambda _, *shown: found.extend(shown))
+    name = "print_all" if hasattr(module, "print_all") else "show"
+    monkeypatch.setattr(module, name, lambda _, *shown: found.extend(shown))
     command()
     return found
 
@@ -109,6 +108,10 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "compare": of(compare, lambda: compare._show(SimpleNamespace(sample=None), [ROW], [])),
         "rehearsal": document(shown_rehearsal(made(FailoverRehearsal))),
         "problems": of(reset, lambda: reset._show_problems(OPENED, (), as_json=False)),
+        "config": of(config, lambda: config.show_translation(Path(NAME), None, None, as_json=False)),
+        "failover's demo": [failover._table(made(failover.FailoverRun))],
+        "migration's demo": [migration._table(made(migration.MigrationRun))],
+        "take-over's demo": [takeover._table(made(takeover.TakeoverRun, compared=[ROW]))],
         "groups": of(groups, lambda: groups._show(NAME, [made(GroupRow)])),
         "positions": of(translate, lambda: translate._show_group(OPENED, NAME, None, None, as_json=False)),
         "file": of(translate, lambda: translate._show_file(OPENED, Path(), Path(), "", as_json=False)),
@@ -125,9 +128,20 @@ def without_clusters(patch: pytest.MonkeyPatch) -> None:
         (resetting, "undecided"): [made(Facts)],
         (positions, "translate_at"): [made(GroupPosition, found=made(Translated))],
         (positions_file, "translate_file"): made(FileTranslation),
+        (config.properties, "read"): "",
+        (config.foreign, "is_foreign"): True,
+        (config, "translated"): made(Translation, problems=()),
     }
     for (module, name), answer in answers.items():
         patch.setattr(module, name, lambda *_, answer=answer, **__: answer)
+
+
+def with_tables() -> list[ModuleType]:
+    """The modules that show any table."""
+    packages = [airmirror.cli, airmirror_local.demo]
+    names = [f"{each.__name__}.{found.name}" for each in packages for found in pkgutil.iter_modules(each.__path__)]
+    found = [importlib.import_module(name) for name in names]
+    return [each for each in found if getattr(each, "table", None) is table]
 
 
 def called(module: Any) -> set[tuple[str, int]]:
@@ -139,15 +153,7 @@ def called(module: Any) -> set[tuple[str, int]]:
 
 def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     without_clusters(monkeypatch)
-    modules = (
-        compare,
-        groups,
-        plans,
-        reset,
-        show,
-        topics,
-        translate,
-    )
+    modules = with_tables()
     shown_by: set[tuple[str, int]] = set()
 
     def spied(*given: Any, **more: Any) -> Any:

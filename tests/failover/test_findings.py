@@ -21,6 +21,7 @@ def found(partition: PartitionPoint | None = THERE, group: GroupPoint = GROUP, *
     given: dict[str, Any] = {
         "source_error": "",
         "kinds": {},
+        "unknown": (),
         "drift": (),
         "refused": [],
         "applications": (),

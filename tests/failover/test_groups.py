@@ -17,7 +17,7 @@ from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.positions import held_back
 from airmirror.offsets.translation import Reason
 from airmirror.runbooks.failover.findings import kinds_finding
-from airmirror.runbooks.failover.groups import rows_as_last_seen
+from airmirror.runbooks.failover.groups import maybe_streams, rows_as_last_seen
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror.runbooks.failover.shown import shown_outcome
@@ -106,6 +106,9 @@ def test_after_a_disaster_the_newer_position_counts_not_the_further_one(
         rows, _ = rows_as_last_seen(journal)
         assert [row.committed.offset for row in rows] == [10], "by checkpoints alone"
         assert [row.found for row in held_back(journal, rows)] == [Reason.STREAMS_AHEAD], "it may be a streams group"
+        assert maybe_streams(journal, rows) == []
+    with Journal.open(flow.flow, unknown.ledger, "test") as journal:
+        assert maybe_streams(journal, rows) == [group], "as far as anybody knows"
     fail_over(without_source(standby.opened), DISASTER)
     assert committed(west, group) == {(flow.remote_topic, 0): 10}, "80 records would be skipped"
     fail_over(without_source(standby.opened), DISASTER)  # done again, nothing moves
@@ -153,3 +156,5 @@ def test_kinds_that_are_not_followed_are_named() -> None:
     assert "kafka-share-groups.sh" in found.way_out and "airmirror translate" in found.way_out
     assert kinds_finding({"classic": ["a"], "streams": ["b"]}).evidence == "1 classic, 1 streams"
     assert kinds_finding({"classic": ["a"]}, "it burns").level == "warn", "nobody knows of share groups"
+    maybe = kinds_finding({}, "it burns", ["counts"])
+    assert "checkpoints tell of counts" in maybe.evidence and "KAFKA-20254" in maybe.evidence and maybe.way_out

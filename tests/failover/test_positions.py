@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from airmirror.offsets.replicated import Extent
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover import groups
-from airmirror.runbooks.failover.groups import kinds_as_last_seen, rows_as_last_seen, stays
+from airmirror.runbooks.failover.groups import kinds_as_last_seen, maybe_streams, rows_as_last_seen, stays
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord, ResetRecord
 from airmirror.wire.moves import GroupMove
@@ -179,3 +180,20 @@ def test_who_would_be_left(
     monkeypatch.setattr(groups, "positions_on_source", on_source)
     at = {} if stands is None else {"billing": {given.remote: Committed(stands)}}
     assert stays(journal, [given], {"billing": Group("billing", state)}, at) == [reason]
+
+
+def test_who_may_be_a_streams_group_is_named_where_only_checkpoints_tell_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not who was seen, even by a broker that names no kind; who is named, or is on the target, where nothing is made."""
+    kinds = {"classic": "classic", "counts": "", "named": "", "old": "", "there": ""}
+    rows = [replace(row(), group=group, kind=kind) for group, kind in kinds.items()]
+    monkeypatch.setattr(groups, "list_groups", lambda _: {"there": Group("there", "Empty", "classic")})
+    index = SimpleNamespace(group_lags=lambda: [replace(lag("old", "orders", 5), kind="")])
+    for lines, may_break, found in (
+        ((), True, ["counts"]),
+        ((), False, []),
+        (("streams.groups.ahead.allowed = true",), True, []),
+    ):
+        monkeypatch.setattr(groups, "may_break", lambda _, may_break=may_break: may_break)
+        flow = flow_of("streams.applications = named", *lines)
+        journal: Any = SimpleNamespace(flow=flow, index=index, target=None)
+        assert maybe_streams(journal, rows) == found

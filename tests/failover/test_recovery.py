@@ -153,12 +153,15 @@ def test_what_is_excluded_since_does_not_count(ledger: Ledger, monkeypatch: pyte
     }
     source_gone |= {"extents": lambda *_: {}, "rows_as_last_seen": lambda _: ([], {}), "points_of": lambda *_: []}
     source_gone["kinds_as_last_seen"] = lambda _: {}
+    source_gone["maybe_streams"] = lambda *_: ["counts"]
     for name, value in source_gone.items():
         monkeypatch.setattr(plan, name, value)
     assert plan.failover_plan(opened).recovery_ms is None
     opened.flow = replace(flow, topics_exclude=("old",))
     made = plan.failover_plan(opened)
     assert made.recovery_ms == made.made_ms - 90_000 and list(made.names) == ["orders"]
+    (kinds,) = [each for each in made.findings if each.what == "groups of every kind are followed"]
+    assert "only checkpoints tell of counts" in kinds.evidence and "streams.applications" in kinds.way_out
     assert [each.what for each in made.findings if "any more: old" in each.evidence] == ["something was replicated"]
     load(own, entries(Ownership("orders", Owner.TARGET, OrderScope.TOPIC, "", "w", 1, 1, 1, "moved", "ada"), start=9))
     (moved,) = [each for each in plan.failover_plan(opened).findings if each.what == "something was replicated"]

@@ -25,6 +25,7 @@ from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Mirror as Session
+from airmirror.windows.standing import Seen
 from airmirror.windows.window import judge_window
 from airmirror.wire.mirrormaker import OffsetSync
 from airmirror_local.brokers import Broker
@@ -220,6 +221,15 @@ def test_what_a_command_does_not_want_is_not_done_meanwhile(tmp_path: Path) -> N
     assert following_of(flow.opened, ALONE, window="w").seconds == 0.5
     assert following_of(flow.opened, ALONE, window="w", tasks=["emit_checkpoints"]).seconds == 1
     assert following_of(flow.opened, ALONE, window="w", tasks=[]).seconds == float("inf")
+
+
+def test_a_window_that_follows_tells_when_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or its throughput would be plotted over the pause before it too."""
+    flow, told = mirror("east:9", "west:9", tmp_path, topic="orders", settings=FOLLOWING), list[object]()
+    monkeypatch.setattr(following, "measure_meanwhile", lambda *_, begun_ms: told.append(begun_ms))
+    begun_ms = time.time() * 1000
+    following_of(flow.opened, ALONE, window="w").seen(Seen((), 0))
+    assert told == [pytest.approx(begun_ms, abs=60_000)]
 
 
 def test_a_clock_that_was_ahead_keeps_no_task_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sql
 
 from airmirror.config import parse
 from airmirror.flows.measure import COMPLETED, VERIFIED, WINDOWS, measure_meanwhile, measure_window
@@ -14,6 +16,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
 from airmirror.ledger.recovery import complete_ms
+from airmirror.ledger.tables import samples
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionFailed
 from airmirror.windows.results import WindowResult
@@ -72,3 +75,20 @@ def test_a_window_without_news_is_not_verified_while_anything_waits_for_a_gate(o
     load(own, entries(mapping(0, 10), verified(9)))
     measure_window(opened, window(ORDERS, seen_ms=91_000), lambda key: True)
     assert own.numbers()[COMPLETED, ""] == own.numbers()[VERIFIED, ""]
+
+
+def test_a_window_after_a_pause_has_a_sample_of_its_beginning(opened: Opened) -> None:
+    """Or its throughput would be plotted over the pause too; one that follows tells when it began."""
+    own, now = opened.ledger, int(time.time() * 1000)
+    for begun_ms, measured in (
+        (now - 1_000, lambda: measure_window(opened, window(ORDERS, seen_ms=now), lambda key: True)),
+        (now - 30_000, lambda: measure_meanwhile(opened, Seen((ORDERS,), now), begun_ms=now - 30_000)),
+    ):
+        with own.engine.begin() as connection:
+            connection.execute(samples.delete())
+            connection.execute(samples.insert(), {"flow": "a->b", "time_ms": now - 600_000, "records": 7, "bytes": 70})
+        measured()
+        with own.engine.begin() as connection:
+            times = connection.execute(sql.select(samples.c.time_ms, samples.c.records).order_by(samples.c.time_ms))
+            (_, begins, _) = times.all()
+        assert begins.records == 7 and begins.time_ms == pytest.approx(begun_ms, abs=20_000)

@@ -61,9 +61,18 @@ def test_nobody_gets_more_there_than_here(remote: str, name: str, pattern: str) 
     group = AclBinding("GROUP", "*" if name == "*" else "s", pattern, WHO, "*", "ALL", "ALLOW")
     assert copied(group) == ([f"ALLOW ALL on GROUP shop to {WHO} from *"], [])
     ids = AclBinding("TRANSACTIONAL_ID", "*" if name == "*" else "air", pattern, WHO, "*", "WRITE", "ALLOW")
-    assert copied(ids) == ([], [str(ids)]), "Airmirror's own, and everybody's"
-    assert copied(replace(ids, name="airmirror.east.west.0", pattern="LITERAL"))[0] == []
-    assert copied(own := replace(ids, name="shop-", pattern="PREFIXED")) == ([str(own)], [])
+    assert copied(ALL, ids) == ([str(ALL)], [str(ids)]), "Airmirror's own, and everybody's"
+    assert copied(ALL, replace(ids, name="airmirror.east.west.0", pattern="LITERAL"))[0] == [str(ALL)]
+
+
+def test_who_only_reads_gets_no_ids_there() -> None:
+    """They could fence producers of others there. Who writes may choose new ids, as Kafka Streams does: a prefix stays one."""
+    ids = AclBinding("TRANSACTIONAL_ID", "shop-", "PREFIXED", WHO, "*", "WRITE", "ALLOW")
+    read, denied = replace(ALL, operation="READ"), replace(ids, permission="DENY")
+    assert copied(read, ids) == ([str(read)], [])
+    assert copied(read, ids, denied) == ([str(denied), str(read)], [])
+    for may in (ALL, replace(ALL, operation="WRITE"), replace(ALL, operation="WRITE", principal="User:*")):
+        assert str(ids) in copied(may, ids)[0]
 
 
 def test_what_is_denied_here_is_denied_there_but_for_the_block() -> None:

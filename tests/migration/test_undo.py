@@ -25,6 +25,7 @@ from support.groups import Protocol, a_group, commit, committed, forget_group, h
 from support.hostile import delete_records
 from support.killing import killed_at
 from support.migrations import ORDER, mirrored, move_of, moving, takes
+from support.streams_groups import streams_group
 from support.topics import Record, await_settled, delete_topic, end_offsets, open_transaction, produce, read_all
 from support.waiting import BUSY
 
@@ -319,3 +320,21 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
     undone(elsewhere(flow.opened, tmp_path))
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}
     assert owners_now(flow.opened).frozen == {}
+
+
+@pytest.mark.long  # tests/migration/test_streams_groups.py has who is named, without brokers
+def test_a_streams_group_that_the_source_has_forgotten_is_not_made_there(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Kafka 4.2.0 can't load a streams group whose positions came before its topology (KAFKA-20254)."""
+    flow, group = mirrored(east, west, tmp_path)
+    streams_group(west, group, flow.remote_topic)
+    takes(flow.opened, "cut_over_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    forget_group(east, group)
+    with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: .*KAFKA-20254"):
+        undone(flow.opened)
+    assert committed(east, group) == {} and committed(west, group) == {(flow.remote_topic, 0): 25}
+    streams_group(east, group, flow.topic)  # its application was started there once
+    undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}

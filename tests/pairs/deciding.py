@@ -126,7 +126,7 @@ def no_clusters(patch: pytest.MonkeyPatch, facts: Facts, leases: list[str]) -> N
         handback: {"catch_up_ledger": nothing, "written_since": lambda *_: written},
         migration_undo: {
             "session": session,
-            "going_back": lambda mirror, move, order: GroupsToPutBack(
+            "going_back": lambda mirror, move, order, **_: GroupsToPutBack(
                 tuple(put_back(mirror, lambda each: each.window == order.window)), (), ()
             ),
             "written_since": lambda *_: written,

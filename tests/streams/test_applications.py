@@ -9,6 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from airmirror.clusters.protocol.groups import list_every_group
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
 from airmirror_local.brokers import Broker
@@ -34,11 +36,21 @@ def internal_topics(cluster: Cluster, application: str) -> list[str]:
     return sorted(name for name in admin(cluster).list_topics(timeout=60).topics if name.startswith(f"{application}-"))
 
 
+def kinds_of(flow: Mirror, group: str) -> list[str]:
+    """The kinds of a group on the source and on the target; "": it is not there."""
+    found = []
+    for cluster in (flow.flow.source, flow.flow.target):
+        with Routes(cluster, "test") as routes:
+            found.append(next((each.kind for each in list_every_group(routes) if each.name == group), ""))
+    return found
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_its_state_on_the_target_equals_that_of_a_run_without_failover(
-    east: Broker, west: Broker, tmp_path: Path
+    east: Broker, west: Broker, tmp_path: Path, protocol: str
 ) -> None:
     """It is stopped in the middle, with records of its input still to be handled. While it ran, Streams deleted what was
-    handled, copied or not.
+    handled, copied or not. A streams group begins on the target at positions that were written before it came there.
     """
     path = compiled(tmp_path)
     name = uuid4().hex[:8]
@@ -48,10 +60,11 @@ def test_its_state_on_the_target_equals_that_of_a_run_without_failover(
         "replication.policy.class": "IdentityReplicationPolicy",
         "topics": f"{lines}, {counts}",
         "streams.applications": application,
+        "streams.groups.ahead.allowed": "true",
     }
     flow = with_groups(mirror(east, west, tmp_path, topic=lines, settings=settings), application)
     write(east, lines, PARTS[0])
-    with word_count(path, east, application, tmp_path / "east", (lines, counts)) as app:
+    with word_count(path, east, application, tmp_path / "east", (lines, counts), protocol) as app:
         app.await_words(1)
         flow.run(at_once)
         app.await_words(counted(PARTS[0]).total())
@@ -62,16 +75,19 @@ def test_its_state_on_the_target_equals_that_of_a_run_without_failover(
     internal = internal_topics(east, application)
     assert [each.rsplit("-", 1)[1] for each in internal] == ["changelog", "repartition"]
     assert max(start_offsets(east, internal[1]).values()) > 0, "Streams has deleted what was handled"
+    assert kinds_of(flow, application)[0] == protocol
     windowed(flow)
     found = {each.what: each for each in failover_plan(flow.opened).findings}
     assert found[f"Streams application {application} finds its state"].level == "ok"
     made = outcome_of(flow.opened, PLANNED, *fail_over(flow.opened, PLANNED))
     assert made.is_good and internal_topics(west, application) == internal, made
+    assert {name: len(groups) for name, groups in made.plan.kinds.items()} == {protocol: 1}
     copied_as_it_is(flow, internal[0])
     write(west, lines, PARTS[2])
     everything = counted(*PARTS)
-    with word_count(path, west, application, tmp_path / "west", (lines, counts)) as app:
+    with word_count(path, west, application, tmp_path / "west", (lines, counts), protocol) as app:
         state = app.await_words(everything.total())
+    assert kinds_of(flow, application) == [protocol, protocol]
     for part in PARTS:
         write(east, other, part)
     with word_count(path, east, alone, tmp_path / "alone", (other, create_topic(east, f"out-{name}", 2))) as app:

@@ -74,13 +74,15 @@ def compiled(directory: Path) -> str:
 
 @contextmanager
 def word_count(
-    path: str, cluster: Cluster, application: str, directory: Path, topics: tuple[str, str]
+    path: str, cluster: Cluster, application: str, directory: Path, topics: tuple[str, str], protocol: str = "classic"
 ) -> Iterator[WordCount]:
-    """The application on a cluster, with a state directory of its own; stopped cleanly in the end, or killed."""
+    """The application on a cluster, with a state directory of its own; stopped cleanly in the end, or killed. ``protocol``: its
+    group's."""
     properties = SETTINGS | {
         "application.id": application,
         "bootstrap.servers": bootstrap(cluster),
         "state.dir": str(directory),
+        "group.protocol": protocol,
     }
     command = [str(find_java()), "-Xmx256m", *LOGGING, "-cp", path, "WordCount", *topics]
     command += [f"{key}={value}" for key, value in properties.items()]

@@ -1,17 +1,21 @@
-"""Remote topics on real clusters: created, grown, left alone, refused."""
+"""Remote topics on real clusters: created, grown, left alone, refused; and ACLs that are held back, without a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 
+from airmirror.clusters.admin.acls import Acl, AclRefused
 from airmirror.clusters.admin.client import AccessDenied, Admin, ClusterUnreachable, connect, describe, topic_configs
 from airmirror.clusters.admin.creation import Created, TopicCreationRefused, create_partitions, create_topics
 from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Cluster, Flow, parse
 from airmirror.topics import sync
+from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import apply, look
 from airmirror_local.brokers import Broker
 
@@ -118,6 +122,28 @@ def test_a_topic_of_somebody_else_may_be_hidden(
     monkeypatch.setattr(sync, "topic_configs", guarded)
     planned = look(mirror)
     assert [each.name for each in planned.create] == [f"east.{prefix}a"] and planned.configs_unknown
+
+
+def test_what_allows_is_not_created_where_what_denies_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would open what the source denies; until a later window may create both. Other topics get theirs."""
+    asked: list[Acl] = []
+
+    def create(_: object, acls: Sequence[Acl], timeout: float) -> tuple[tuple[Acl, ...], tuple[AclRefused, ...]]:
+        asked.extend(acls)
+        denies = [acl for acl in acls if acl.permission == "DENY"]
+        return tuple(acl for acl in acls if acl not in denies), tuple(AclRefused("west", acl, "many") for acl in denies)
+
+    nothing = SimpleNamespace(topics=(), refused=(), changes=())
+    answers = {name: lambda *_: nothing for name in ("create_topics", "create_partitions", "alter_configs")}
+    for name, answer in {**answers, "create_acls": create, "connect": lambda _: None}.items():
+        monkeypatch.setattr(sync, name, answer)
+    here, other = (Acl(f"east.{name}", "LITERAL", "User:ann", "*", "READ", "ALLOW") for name in ("orders", "other"))
+    deny = replace(here, principal="User:zoe", permission="DENY")
+    planned = TopicPlan({"orders": "east.orders"}, (), (), (), (), acls=(here, other, deny))
+    made = apply(flow("a:1", "b:1", "orders"), planned)
+    assert (asked, made.acls) == ([deny, other], (other,))
+    refused, left = made.warnings
+    assert "DENY READ on east.orders" in refused and "no ACL that allows was created for east.orders" in left
 
 
 def test_no_topic_matches(east: Broker, west: Broker, prefix: str) -> None:

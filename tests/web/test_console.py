@@ -156,10 +156,12 @@ def test_samples_are_noted_bounded_and_outlive_a_rebuild(
     with ledger.engine.begin() as connection:
         before = connection.exec_driver_sql("select count(*) from samples").scalar_one()
     own.note_sample(lags=True)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("update partition_metrics set records = records + 7 where partition = 1")
     own.note_sample(lags=False)  # too soon after the one before: a gate that judges often writes no more
     with ledger.engine.begin() as connection:
         rows = connection.exec_driver_sql("select * from samples order by time_ms desc").mappings().all()
-    assert len(rows) == before + 1 and rows[0]["records"] == 1005 and rows[0]["lag_records"] == 400
+    assert len(rows) == before + 1 and rows[0]["records"] == 1012 and rows[0]["lag_records"] == 400
     assert rows[0]["lag_ms"] == pytest.approx(60_700, abs=30_000)
     assert rows[0]["verified_ms"] is None  # of orders-1, which is held, nothing was ever verified
     add_samples(ledger, "east->west", [sample(n, 1) for n in range(MOST_KEPT)])
@@ -168,6 +170,22 @@ def test_samples_are_noted_bounded_and_outlive_a_rebuild(
     assert own.replace_by(anew)
     with ledger.engine.begin() as connection:
         assert connection.exec_driver_sql("select count(*) from samples").scalar_one() == MOST_KEPT
+
+
+def test_a_window_after_a_pause_has_its_own_rate(client: TestClient, ledger: Ledger, now: int) -> None:
+    """Not one over the pause too, in which nothing ran."""
+    fill(ledger, now)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("delete from samples")
+    stood = sample(now - 840_000, 0)
+    add_samples(ledger, "east->west", [stood])
+    own, asked_for = ledger.flow("east->west"), f"{FLOW}?since={now - 900_000}&until={now + 60_000}"
+    own.note_sample(lags=True, begun_ms=now - 15_000)
+    series = asked(client, asked_for)["series"]
+    assert series["records_per_second"] == [None, 0, pytest.approx(1005 / 15, rel=0.2)]
+    assert series["recovery"][1] == pytest.approx((now - 15_000 - (stood.verified_ms or 0)) / 1000)
+    own.note_sample(lags=True, begun_ms=now - 15_000)  # of the same window, which follows the log
+    assert len(asked(client, asked_for)["series"]["time"]) <= 4
 
 
 def test_a_gate_alone_knows_no_lag(ledger: Ledger, now: int) -> None:

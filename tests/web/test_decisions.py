@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,10 +15,13 @@ from airmirror.ledger.approvals import Answered, PendingQuestion, note_answer, n
 from airmirror.ledger.pages import PagePlace, keep_document
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.report.document import Document
+from airmirror.web.console import flow
 from airmirror.web.console.flow import MOST_REPORTS
+from airmirror.wire.mappings import Action, Decision
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owners, Signed, changed
 from ledger.test_ledger import entries, load
 from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill, hold_many
+from support.ledgers import mapping
 
 
 def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -95,6 +99,20 @@ def test_what_is_decided_waits_for_the_next_run_and_is_not_called_failing(
     viewer.red[DAG] = "the-next-run"  # of which the ledger has no window: nobody can have decided about that
     (flow,) = asked(client, "/console/api/overview")["flows"]
     assert (flow["state"], flow["stopped"], flow["red_run"]) == ("failing", True, "the-next-run")
+
+
+def test_what_people_let_pass_stays_so_after_many_other_decisions(
+    client: TestClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after three full questions, and the holds of another day: only a few decisions are listed."""
+    monkeypatch.setattr(flow, "MOST_MARKS", 2)
+    passed = [mapping(0, 10, topic="many", partition=number) for number in range(3)]
+    let_pass = Decision("many", 0, time_ms=1, action=Action.LET_PASS, offset=10, reason="known", by="ann")
+    answers = [replace(let_pass, partition=number) for number in range(3)]
+    holds = [replace(each, time_ms=2, action=Action.HOLD) for each in answers]
+    load(ledger.flow("east->west"), entries(*passed, *answers, *holds))
+    page = asked(client, FLOW)
+    assert [row["let_pass"] for row in page["windows"]] == [["ann"] * 3] and len(page["decisions"]) == 2
 
 
 def test_a_decision_counts_for_the_run_that_was_before_it_only(

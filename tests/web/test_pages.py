@@ -156,6 +156,9 @@ def test_what_is_decided_is_told_by_whom_and_waits_for_the_next_run(
     expect(page.get_by_role("heading", name="Decided")).to_be_visible()
     expect(page.get_by_text("orders-1: let pass, by ann")).to_be_visible()
     expect(page.locator(".am-failing")).to_have_count(0)
+    gates = page.get_by_role("row", name=RUN).get_by_role("cell")
+    expect(gates.filter(has_text="passed: 2 of 3 · let pass by ann: 1")).to_have_count(1)
+    expect(gates.filter(has_text="nothing was committed")).to_have_count(1)  # of the window that failed
     open_page(page, url, "decisions")
     expect(page.get_by_role("heading", name="decided, waits for the next run")).to_be_visible()
     assert seen.errors == []

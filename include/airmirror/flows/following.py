@@ -34,7 +34,7 @@ def following_of(
         gate_of(opened, by, window=window),
         tasks=PostWindowTasks(opened, window, names).do,
         seconds=min(seconds, default=float("inf")),
-        seen=partial(measure_meanwhile, opened),
+        seen=partial(measure_meanwhile, opened, begun_ms=int(time.time() * 1000)),
         select=partial(selected, opened),
         ready=partial(check_suites, by.suites or ()),  # imports Great Expectations, for seconds
         topics=Topics(partial(sync_topics, opened), topics_interval(opened.flow)),

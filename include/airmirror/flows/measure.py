@@ -86,7 +86,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     verified = not failed and result.is_verified and not ledger.unverified()  # what earlier windows left makes no row
     gauges |= {(VERIFIED, ""): now} if verified else {}
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)
-    ledger.note_sample(lags=True)
+    ledger.note_sample(lags=True, begun_ms=int((now - result.seconds) * 1000))
 
 
 @only_shown
@@ -114,13 +114,14 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
 
 
 @only_shown
-def measure_meanwhile(opened: Opened, seen: Seen) -> None:
-    """Note where all partitions stand while a window follows the log; add what its gate has let pass to their counters."""
+def measure_meanwhile(opened: Opened, seen: Seen, *, begun_ms: int | None = None) -> None:
+    """Note where all partitions stand while a window follows the log, since ``begun_ms``; add what its gate has let pass to their
+    counters."""
     ledger = opened.ledger
     ledger.note_standings([*seen.standings, *_refused(opened, seen.standings)])
     ledger.count_verified()
     ledger.note({}, {(SEEN, ""): seen.seen_ms / 1000})
-    ledger.note_sample(lags=True)
+    ledger.note_sample(lags=True, begun_ms=begun_ms)
 
 
 def _refused(opened: Opened, standings: Sequence[Standing]) -> list[Standing]:

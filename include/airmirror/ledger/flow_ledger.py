@@ -220,9 +220,10 @@ class FlowLedger:
             metrics.add(connection, self.flow, counters)
             metrics.put(connection, self.flow, gauges or {})
 
-    def note_sample(self, *, lags: bool) -> None:
-        """Note the flow's numbers as they stand, for plots; ``lags``: those have just been measured."""
-        self._do(samples.note, int(time.time() * 1000), lags=lags)
+    def note_sample(self, *, lags: bool, begun_ms: int | None = None) -> None:
+        """Note the flow's numbers as they stand, for plots; ``lags``: those have just been measured. ``begun_ms``: when their
+        window began."""
+        self._do(samples.note, int(time.time() * 1000), lags=lags, begun_ms=begun_ms)
 
     def numbers(self) -> dict[tuple[str, str], float]:
         """The flow's own counters and gauges, by name and label."""

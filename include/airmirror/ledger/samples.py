@@ -14,6 +14,7 @@ from airmirror.ledger.tables import partition_metrics, samples
 
 MOST_KEPT = 20_000  # of a flow: a day of one every five seconds, two weeks of one a minute
 LEAST_MS = 1_000  # from one sample to the next of a gate that judges meanwhile
+PAUSE_MS = 60_000  # without a sample before a window, from which on it has one when it begins
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,26 @@ class FlowSample:
     verified_ms: int | None
 
 
-def note(connection: Connection, flow: str, now: int, *, lags: bool) -> None:
-    """Note the numbers of a flow as they stand; ``lags``: they were measured now."""
+def note(connection: Connection, flow: str, now: int, *, lags: bool, begun_ms: int | None = None) -> None:
+    """Note the numbers of a flow as they stand; ``lags``: they were measured now. What a gate lets pass right after the sample of
+    its window counts for that. ``begun_ms``: when the window began; before it nothing was copied since the last sample.
+    """
     of_flow, own = samples.c.flow == flow, partition_metrics.c
     before = connection.execute(
-        sql.select(samples.c.time_ms, samples.c.records, samples.c.bytes)
+        sql.select(samples.c.time_ms, samples.c.records, samples.c.bytes, samples.c.verified_ms)
         .where(of_flow)
         .order_by(samples.c.time_ms.desc())
         .limit(1)
     ).first()
     if before is not None and not lags and now - before.time_ms < LEAST_MS:
+        passed = sql.select(*(sql.func.coalesce(sql.func.sum(each), 0) for each in (own.records, own.bytes)))
+        records, size = connection.execute(passed.where(own.flow == flow)).one()
+        new = {"records": int(records), "bytes": int(size), "verified_ms": complete_of(connection, [flow])[flow]}
+        connection.execute(samples.update().where(of_flow, samples.c.time_ms == before.time_ms).values(new))
         return
+    if before is not None and begun_ms is not None and begun_ms - before.time_ms > PAUSE_MS:
+        not_seen = dict.fromkeys(("lag_records", "lag_ms", "latency_ms", "latency_most_ms"))
+        upsert(connection, samples, [{"flow": flow, **before._mapping, "time_ms": begun_ms, **not_seen}])
     since = before.time_ms if before is not None else -1
     is_new = sql.and_(own.newest_ms >= 0, own.newest_ms + own.latency_ms > since)  # when it was committed
     lagging = sql.and_(own.lag_records > 0, own.newest_ms >= 0)

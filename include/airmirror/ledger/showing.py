@@ -10,13 +10,23 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import is_of, same
+from airmirror.ledger.database import is_of, rows_of, same
 from airmirror.ledger.queries import by_bytes, latest_windows, past_verified, record_of
 from airmirror.ledger.tables import mappings, newest, partition_metrics, verified
 from airmirror.partitions import CopyFacts
 from airmirror.wire.mappings import MappingRecord, Verified
 
 AT_ONCE = 200  # rows
+# The last mapping record of a partition that begins before an offset, of its topic as it is now. To make it takes longer than to
+# ask it.
+_BEFORE = (
+    rows_of(mappings, "topic", "partition")
+    .with_only_columns(mappings.c.window, mappings.c.source_end)
+    .where(same(newest, mappings), mappings.c.source_topic_id == newest.c.source_topic_id)
+    .where(mappings.c.source_start < sql.bindparam("end"))
+    .order_by(mappings.c.source_start.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True)
@@ -215,13 +225,13 @@ def unverified_partitions(connection: Connection, flow: str) -> dict[str, int]:
 def windows_at(
     connection: Connection, flow: str, places: Collection[tuple[str, int, int]]
 ) -> dict[tuple[str, int, int], str]:
-    """Return for topic, partition and the source offset after a range the window that has committed what lies before it."""
-    own, found = mappings.c, {}
+    """Return for topic, partition and the source offset after a range the window that has committed what lies before it, of the
+    topic as it is now."""
+    found = {}
     for topic, partition, end in places:
-        around = (is_of(mappings, flow, (topic, partition)), own.source_start < end, own.source_end >= end)
-        window = connection.execute(sql.select(own.window).where(*around).limit(1)).scalar()
-        if window is not None:
-            found[topic, partition, end] = window
+        row = connection.execute(_BEFORE, {"flow": flow, "topic": topic, "partition": partition, "end": end}).first()
+        if row is not None and row.source_end >= end:
+            found[topic, partition, end] = row.window
     return found
 
 

@@ -74,19 +74,30 @@ def held_back(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosi
     Where the source could not say what a group is, ``streams.applications`` does.
     """
     settings = journal.flow.settings
-    streams = {
-        row.group
-        for row in rows
-        if row.kind == STREAMS or (not row.kind and row.group in settings.streams_applications)
-    }
-    if not streams or settings.streams_groups_ahead_allowed or not may_break(journal.target):
+    if settings.streams_groups_ahead_allowed:
         return list(rows)
-    there = list_groups(journal.target)
-    sound = {
-        row.group for row in rows if row.group in there and there[row.group].kind in (STREAMS, row.kind or "classic")
-    }
-    early = streams - sound
+    early = would_break(journal.target, {row.group: row.kind for row in rows}, settings.streams_applications)
     return [replace(row, found=Reason.STREAMS_AHEAD) if row.group in early else row for row in rows]
+
+
+def would_break(routes: Routes, kinds: Mapping[str, str], applications: Collection[str]) -> set[str]:
+    """Return the streams groups that a cluster does not have, and may break on where positions make them.
+
+    ``kinds``: of the groups, as another cluster has them; of one that is "" the ``applications`` tell. Every place that writes
+    positions asks this of the cluster that it writes to. Raises GroupsNotRead, BrokerUnreachable.
+    """
+    streams = {each for each, kind in kinds.items() if kind == STREAMS or (not kind and each in applications)}
+    if not streams or not may_break(routes):
+        return set()
+    there = list_groups(routes)
+    return {
+        each for each in streams if each not in there or there[each].kind not in (STREAMS, kinds[each] or "classic")
+    }
+
+
+def kinds_seen(journal: Journal) -> dict[str, str]:
+    """Return the kinds of the source's groups as the ledger last saw them."""
+    return {lag.group: lag.kind for lag in journal.index.group_lags() if lag.kind}
 
 
 def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]]) -> list[GroupPosition]:

@@ -28,7 +28,7 @@ from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.config import Flow
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan, with_error
-from airmirror.offsets.positions import GroupPosition, held_back
+from airmirror.offsets.positions import GroupPosition, held_back, kinds_seen, would_break
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.errors import RunbookError
@@ -307,16 +307,29 @@ class PutBack:
 
 
 def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[PutBack]:
-    """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up. Raises OffsetsHeld."""
+    """Return the moves that are ``ours`` and were not undone yet. A streams group that is gone on the target since, and that its
+    position may break there, goes back to nowhere. The ledger must have caught up. Raises OffsetsHeld, GroupsNotRead."""
     found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
     there = list_groups(journal.target) if found else {}
     at = stable_offsets(journal.target, {each.group for each in found}, {each.topic for each in found})
+    lost = {each.group for each in found if each.before >= 0 and each.key not in at.get(each.group, {})}
+    broken = _would_break(journal, lost) if lost else ()
     rows = []
     for move in found:
         now = at.get(move.group, {}).get(move.key, Committed(-1))
+        is_left = now.offset < 0 and move.group in broken
         state = there[move.group].state if move.group in there else ""
-        rows.append(PutBack(move, now.offset, state, journal.target.alias, now.metadata))
+        goes = replace(move, before=-1, metadata_before="") if is_left else move
+        rows.append(PutBack(goes, now.offset, state, journal.target.alias, now.metadata))
     return rows
+
+
+def _would_break(journal: Journal, groups: Collection[str]) -> set[str]:
+    """Return the streams groups among these that the target may break on, as far as the ledger or the settings know them."""
+    settings, seen = journal.flow.settings, kinds_seen(journal)
+    if settings.streams_groups_ahead_allowed:
+        return set()
+    return would_break(journal.target, {each: seen.get(each, "") for each in groups}, settings.streams_applications)
 
 
 def put_back(writer: MappingWriter, rows: Sequence[PutBack]) -> list[PutBack]:

@@ -167,7 +167,7 @@ def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
     altered = alter_configs(target, planned.configs, timeout)
     if planned.acls:
         tell(f"ACLs: {len(planned.acls)} to create")
-    acls, acls_refused = create_acls(target, [acl for acl in planned.acls if acl.topic not in not_ready], timeout)
+    acls, acl_warnings = _create_acls(target, [acl for acl in planned.acls if acl.topic not in not_ready], timeout)
     report = SyncReport(
         topics=ready,
         created=tuple(new for new in planned.create if new.name in created.topics),
@@ -176,10 +176,24 @@ def apply(flow: Flow, planned: TopicPlan, tell: Tell = silent) -> SyncReport:
         acls=acls,
         refused=(*map(str, planned.refused), *map(str, errors)),
         notes=planned.notes,
-        warnings=(*planned.warnings, *map(str, altered.refused), *map(str, acls_refused)),
+        warnings=(*planned.warnings, *map(str, altered.refused), *acl_warnings),
         errors=errors,
     )
     return _told(flow, report)
+
+
+def _create_acls(target: Admin, acls: Sequence[Acl], timeout: float) -> tuple[tuple[Acl, ...], list[str]]:
+    """Create what denies, then what allows, but not in topics of which a DENY was refused: it would open what is denied here."""
+    denies, allows = ([acl for acl in acls if (acl.permission == "DENY") is which] for which in (True, False))
+    denied, refused = create_acls(target, denies, timeout)
+    open_ = {error.acl.topic for error in refused}
+    allowed, others = create_acls(target, [acl for acl in allows if acl.topic not in open_], timeout)
+    warnings = [*map(str, refused), *map(str, others)]
+    if left := sorted(open_ & {acl.topic for acl in allows}):
+        warnings.append(
+            f"no ACL that allows was created for {named(left, MOST_NAMED)}: one that denies was refused there"
+        )
+    return (*denied, *allowed), warnings
 
 
 def _with_known_configs(flow: Flow, planned: TopicPlan, target: Admin) -> Sequence[NewTopic]:

@@ -15,7 +15,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.errors import named as all_named
 from airmirror.flows.freezing import owners_now
 from airmirror.ledger import GroupOffset
-from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.runbooks.draining import await_quiet, prove_past
 from airmirror.runbooks.errors import RunbookError
@@ -206,16 +206,17 @@ def _positions(pair: Pair, names: Mapping[str, str], order: FailbackOrder) -> li
     with Mirror.open(now.reverse.flow, now.reverse.ledger, "failback") as mirror:
         mirror.refresh()
         rows = group_positions(mirror, order.groups or (), {*names, *(topic for _, topic in besides)})
-    ours = (row for row in rows if row.topic in names or (row.group, row.topic) in besides)
-    return [row for row in ours if row.found is not Reason.NOT_REPLICATED]
+        ours = [row for row in rows if row.topic in names or (row.group, row.topic) in besides]
+        return held_back(mirror, [row for row in ours if row.found is not Reason.NOT_REPLICATED])
 
 
 def _behind(pair: Pair, names: Mapping[str, str], order: FailbackOrder) -> list[str]:
-    """Return the groups that stand before where they were moved to, in words: an undo that broke off may have put them back."""
+    """Return the groups that stand before where they were moved to, in words: an undo that broke off may have put them back; and
+    those that were never moved, as the source may break on it."""
     rows, source = _positions(pair, names, order), pair.flow.source
     with Routes(source, f"airmirror|{pair.reverse.flow.name}|failback") as routes:
         there = committed_offsets(routes, {row.group for row in rows})
-    found = []
+    found = not_exact([row for row in rows if row.found is Reason.STREAMS_AHEAD])
     for row in rows:
         at = there.get(row.group, {}).get(row.remote)
         if isinstance(row.found, Translated) and (at is None or at.offset < row.found.translation):

@@ -22,6 +22,10 @@ NOT_FOLLOWED = {
 }  # by a group's kind, what to do instead
 
 
+MAYBE_STREAMS = (
+    "on Kafka 4.2.0 positions break a streams group that is not there yet (KAFKA-20254), and nothing tells which of them is a "
+    "streams group (`group.protocol=streams`)"
+)
 JUDGED_ALONE = "the step judge of a failover proves what it can without the source"
 
 
@@ -35,6 +39,7 @@ def findings(
     frozen: Sequence[str],
     groups: Sequence[GroupPoint],
     kinds: Kinds,
+    unknown: Sequence[str],
     drift: Sequence[Drift] | None,
     refused: Sequence[str],
     applications: Sequence[str],
@@ -42,7 +47,8 @@ def findings(
     is_frozen: bool,
     now_ms: int,
 ) -> list[Finding]:
-    """Every rule, in the order in which a person would ask. ``is_frozen``: no window runs; who is failed over goes back."""
+    """Every rule, in the order in which a person would ask. ``unknown``: groups that may be streams groups, which their positions
+    may break; ``is_frozen``: no window runs; who is failed over goes back."""
     window = command(*(("failback", "plan") if is_frozen else ("run-window",)), flow=flow)
     return [
         _source(source_error),
@@ -53,7 +59,7 @@ def findings(
         _held(flow, partitions),
         _on_target(flow, partitions, source_error),
         *_groups(flow, groups, source_error, now_ms),
-        kinds_finding(kinds, source_error),
+        kinds_finding(kinds, source_error, unknown),
         _names(groups),
         *_streams(applications, partitions),
         drift_finding(flow, drift, refused),
@@ -162,8 +168,8 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
     yield judged("stop", "no group is active on the target yet", active, "none is", "they have members there", way_out)
 
 
-def kinds_finding(kinds: Kinds, source_error: str = "") -> Finding:
-    """Every kind of group that there is: what is not followed is named."""
+def kinds_finding(kinds: Kinds, source_error: str = "", unknown: Sequence[str] = ()) -> Finding:
+    """Every kind of group that there is: what is not followed is named, and what may be broken, as its kind is ``unknown``."""
     what = "groups of every kind are followed"
     said = ", ".join(f"{len(names)} {kind}" for kind, names in sorted(kinds.items())) or "there are none"
     left = [f"{kind} group {name}" for kind, names in sorted(kinds.items()) if kind in NOT_FOLLOWED for name in names]
@@ -171,7 +177,10 @@ def kinds_finding(kinds: Kinds, source_error: str = "") -> Finding:
         way_out = "; ".join(NOT_FOLLOWED[kind] for kind in sorted(kinds) if kind in NOT_FOLLOWED)
         return Finding("warn", what, f"{said}; not followed: {named(left)}", way_out)
     if source_error:
-        return Finding("warn", what, f"last seen: {said}; share groups, if there are any, are not followed")
+        told = f"; only checkpoints tell of {named(unknown)}: {MAYBE_STREAMS}" if unknown else ""
+        way_out = "name those of Kafka Streams in streams.applications" if unknown else ""
+        seen = f"last seen: {said}; share groups, if there are any, are not followed{told}"
+        return Finding("warn", what, seen, way_out)
     return Finding("ok", what, said)
 
 

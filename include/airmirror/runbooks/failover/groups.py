@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_every_group, list_groups
+from airmirror.clusters.protocol.groups import (
+    Committed,
+    Group,
+    committed_offsets,
+    list_every_group,
+    list_groups,
+    may_break,
+)
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config.settings import Settings
 from airmirror.ledger import GroupLag
@@ -92,6 +99,16 @@ def kinds_as_last_seen(journal: Journal) -> Kinds:
     for name, kind in sorted({(lag.group, lag.kind or "") for lag in _lags_last_seen(journal)}):
         found.setdefault(kind or "of an unknown kind", []).append(name)
     return found
+
+
+def maybe_streams(journal: Journal, rows: Iterable[GroupPosition]) -> list[str]:
+    """Return the groups that positions would make on the target, where that may break a streams group, and of which nobody knows
+    the kind: only checkpoints tell of them, and ``streams.applications`` does not name them. Raises GroupsNotRead."""
+    unknown = {row.group for row in rows if not row.kind}
+    unknown -= {lag.group for lag in _lags_last_seen(journal)} if unknown else set()
+    if not unknown or journal.flow.settings.streams_groups_ahead_allowed or not may_break(journal.target):
+        return []
+    return sorted(unknown - {*journal.flow.settings.streams_applications} - list_groups(journal.target).keys())
 
 
 Seen = dict[tuple[str, TopicPartition], int]  # when the position of a group in a partition was read, -1: not known

@@ -22,6 +22,7 @@ from airmirror.runbooks.failover.groups import (
     groups_now,
     kinds_as_last_seen,
     kinds_of,
+    maybe_streams,
     points_of,
     rows_as_last_seen,
 )
@@ -97,8 +98,15 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             taken=ours,
             ids=mirror.source.topic_ids,
         )
-        groups = groups_now(mirror, now_ms) if topics else points_of(mirror, *rows_as_last_seen(mirror))
-        kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
+        if topics:
+            groups, kinds, unknown = groups_now(mirror, now_ms), kinds_of(mirror.source, flow.settings), list[str]()
+        else:
+            rows, times = rows_as_last_seen(mirror)
+            groups, kinds, unknown = (
+                points_of(mirror, rows, times),
+                kinds_as_last_seen(mirror),
+                maybe_streams(mirror, rows),
+            )
     names = {point.topic: point.remote_topic for point in partitions}
     drift = None if topics is None else tuple(each for each in drifts(topics) if not apart(each.topic))
     found = findings(
@@ -110,6 +118,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         frozen=sorted(filter(apart, every)),
         groups=groups,
         kinds=kinds,
+        unknown=unknown,
         drift=drift,
         refused=[str(each) for each in topics.refused if not apart(each.topic)] if topics else [],
         applications=flow.settings.streams_applications,

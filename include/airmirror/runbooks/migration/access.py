@@ -6,7 +6,7 @@ who may write, and quotas of these users. None is deleted or changed. A block st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
@@ -16,7 +16,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.migration.chosen import Move, session
-from airmirror.runbooks.migration.moving import OWN_IDS, covers, principals_of
+from airmirror.runbooks.migration.moving import OWN_IDS, WRITES, covers, principals_of
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.moves import ProducerBlock
 
@@ -95,7 +95,7 @@ def _create(target: Routes, acls: Collection[AclBinding]) -> dict[AclBinding, st
 
 
 def meant(
-    here: Collection[AclBinding],
+    here: Sequence[AclBinding],
     there: Collection[AclBinding],
     move: Move,
     who: Collection[str],
@@ -103,9 +103,11 @@ def meant(
 ) -> tuple[list[AclBinding], list[AclBinding]]:
     """The ACLs of a move group that the target lacks, and those that are left, for they are of others' ids too, or of an
     operation that has only a number here. What is of a prefix, or of all, is of these topics and groups alone: on the target
-    there are others. A block (topic and principal) stays.
+    there are others. A block (topic and principal) stays. Ids are allowed to who may write these topics.
     """
-    its = [acl for each in here for acl in _narrowed(each, move, who)]
+    writers = {*principals_of(here, move.names, WRITES), *(move.principals or ())}
+    writers = {*who} if f"{USER}*" in writers else writers
+    its = [acl for each in here for acl in _narrowed(each, move, who if each.permission == "DENY" else writers)]
     its = [
         each
         for each in its
@@ -132,7 +134,8 @@ def missing_bindings(
 
 
 def _narrowed(acl: AclBinding, move: Move, who: Collection[str]) -> list[AclBinding]:
-    """The ACL where it is about the move group: of these topics or groups alone, or of ids of those who may use its topics."""
+    """The ACL where it is about the move group: of these topics or groups alone, or of ids of ``who``, as they are: an
+    application may choose new ones, as Kafka Streams does with an empty directory."""
     names = {"TOPIC": move.names, "GROUP": move.groups}.get(acl.resource)
     if names is None:
         return [acl] if acl.resource == "TRANSACTIONAL_ID" and acl.principal in who else []

@@ -17,7 +17,7 @@ from airmirror.errors import command
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.migration.chosen import Move, session
-from airmirror.runbooks.migration.moving import covers, principals_of
+from airmirror.runbooks.migration.moving import WRITES, covers, principals_of
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.moving import unleased
 from airmirror.topics.internal import ensure_internal_topics
@@ -26,7 +26,6 @@ from airmirror.wire.moves import ProducerBlock
 
 ANY_HOST = "*"
 KNOWN_SECONDS = 2.0  # for ACLs to be known to all brokers
-_WRITE = frozenset({"WRITE", "ALL"})
 
 
 class BlockRefused(RunbookError):
@@ -115,7 +114,7 @@ def _wanted(mirror: Mirror, admin: Admin, move: Move) -> list[tuple[str, str]]:
     """The principals to be denied, by topic; none of those that others have denied. Raises NoAuthorizer, BlockRefused."""
     there, bindings, flow = topic_acls(admin), acl_bindings(mirror.source) or (), mirror.flow
     ours = {(each.topic, each.principal) for each in standing(mirror, move)}
-    whom = principals_of(bindings, move.names, _WRITE) if move.principals is None else move.principals
+    whom = principals_of(bindings, move.names, WRITES) if move.principals is None else move.principals
     wrong = [] if whom else [f"no ACL names who may write; set {flow.name}.move.{move.name}.principals"]
     # Where no ACL is found everybody may (allow.everyone.if.no.acl.found): with the first one nobody may even read.
     allowed = [each for each in bindings if each.resource == "TOPIC" and each.permission == "ALLOW"]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.groups import Committed, list_groups
+from airmirror.clusters.protocol.groups import STREAMS, Committed, list_groups
 from airmirror.clusters.protocol.stable import stable_offsets
-from airmirror.offsets.positions import GroupPosition, positions_on_source
+from airmirror.offsets.positions import GroupPosition, kinds_seen, positions_on_source, would_break
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.migration.chosen import Move
@@ -23,6 +23,7 @@ from airmirror.wire.moves import GroupMove
 
 GONE = "what it would read next is deleted on the source"
 NOT_MOVING = "its topic is not in the move group any more"
+STREAMS_GONE = "a streams group that the source does not have: on Kafka 4.2.0 its position would break it (KAFKA-20254)"
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,9 @@ class GroupsToPutBack:
         return offsets
 
 
-def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
-    """Look at both clusters. The ledger must have caught up. Raises OffsetsHeld, GroupsNotRead."""
+def going_back(mirror: Mirror, move: Move, order: MoveOrder, *, ahead_allowed: bool = False) -> GroupsToPutBack:
+    """Look at both clusters. The ledger must have caught up. ``ahead_allowed``: the source takes positions of a streams group
+    that it does not have. Raises OffsetsHeld, GroupsNotRead."""
     groups = to_put_back(mirror, lambda each: each.window == order.window)
     groups += _new_there(mirror, move, order, groups)
     names = {each.move.group for each in groups}
@@ -69,7 +71,19 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder) -> GroupsToPutBack:
     wrong += not_exact(rows) + [
         f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)
     ]
+    early = set() if ahead_allowed else _would_break(mirror, {row.group for row in rows})
+    allow = f"{mirror.flow.reverse_name}.streams.groups.ahead.allowed" if early else ""
+    wrong += [f"{row.group} in {row.key}: {STREAMS_GONE}; {allow}" for row in rows if row.group in early]
     return GroupsToPutBack(tuple(groups), tuple(rows), tuple(wrong))
+
+
+def _would_break(mirror: Mirror, groups: Collection[str]) -> set[str]:
+    """Return the streams groups that the source may break on. One that has had no member on the target is classic there."""
+    if not groups:
+        return set()
+    seen, there = kinds_seen(mirror), {name: each.kind for name, each in list_groups(mirror.target).items()}
+    kinds = {each: STREAMS if there.get(each) == STREAMS else seen.get(each, "") for each in groups}
+    return would_break(mirror.source, kinds, mirror.flow.settings.streams_applications)
 
 
 def _new_there(mirror: Mirror, move: Move, order: MoveOrder, known: Collection[PutBack]) -> list[PutBack]:

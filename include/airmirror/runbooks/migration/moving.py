@@ -18,7 +18,8 @@ from airmirror.runbooks.migration.inventory import Inventory
 
 OWN_IDS = "airmirror."  # the beginning of a flow's own transactional ids, which stay
 STREAMS_TOPICS = ("-changelog", "-repartition")
-_MAY = frozenset({"READ", "WRITE", "ALL"})
+WRITES = frozenset({"WRITE", "ALL"})
+_MAY = WRITES | {"READ"}
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     owners = owners_now(opened)
     frozen = sorted(topic for topic in move.names if owners.is_apart(topic))
     with session(opened) as mirror:
-        back = going_back(mirror, move, order)
+        back = going_back(mirror, move, order, ahead_allowed=_may_be_ahead(opened))
         # Groups were cut over there, or the topics frozen: others may have written there.
         written = _written_there(mirror, move, is_frozen=bool(frozen)) if frozen or back.groups else []
         returning = tuple(written) if frozen and written and is_returning(opened, move) else ()
@@ -192,10 +192,16 @@ def _frozen(opened: Opened, owners: Owners) -> list[str]:
     return [f"the whole flow is frozen: {unfreeze_command(opened.flow.name)}"] if owners.whole else []
 
 
+def _may_be_ahead(opened: Opened) -> bool:
+    """Return whether the source takes positions of streams groups that it does not have: the reverse flow says so, if any."""
+    reverse = opened.configuration.flows.get(opened.flow.reverse_name)
+    return reverse is not None and reverse.settings.streams_groups_ahead_allowed
+
+
 def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> GroupsToPutBack:
     """Write what goes back on the source, then put groups back on the target, as they stand now; those that do."""
     with session(opened) as mirror, unleased(mirror, order.window) as writer:
-        back = going_back(mirror, move, order)
+        back = going_back(mirror, move, order, ahead_allowed=_may_be_ahead(opened))
         if reasons := [*_frozen(opened, mirror.index.owners()), *back.reasons]:  # a failover moves groups too
             raise _cannot(opened.flow.name, move, reasons)
         tell(f"putting {counted(len(back.groups), 'position')} of groups back")

@@ -27,6 +27,7 @@ from airmirror.wire.mappings import Action, Decision
 MOST_WINDOWS = 50
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
+MOST_PASSED = 1_000  # of what people have let pass
 MOST_REPORTS = 3  # of a kind
 VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_ERROR = 4_000  # characters: the way out is at its end
@@ -57,7 +58,7 @@ def flow_page(ledger: Ledger, shown: Shown, *, span: tuple[int, int], now: int) 
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
         partitions = showing.columns(connection, name)
         committed = last_committed(ledger, connection, name, len(of_flow.resets))
-        let_pass = _let_pass(connection, name, of_flow.decisions[-MOST_MARKS:])
+        let_pass = _let_pass(connection, name, of_flow.decisions)
     numbers, failing = of_flow.numbers, of_flow.failing
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
@@ -113,12 +114,10 @@ def series(points: list[FlowSample]) -> dict[str, list[float | None]]:
 
 
 def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) -> dict[str, list[str]]:
-    """By window the people who have let something of it pass, one a partition: no gate did."""
-    people = {
-        (each.topic, each.partition, each.offset): each.by
-        for each in decisions
-        if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)
-    }
+    """By window the people who have let something of it pass, one a partition: no gate did. Of what several windows have copied
+    it is the last one: a decision says only where it ends."""
+    passed = [each for each in decisions if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)][-MOST_PASSED:]
+    people = {(each.topic, each.partition, each.offset): each.by for each in passed}
     found: dict[str, list[str]] = {}
     for place, window in showing.windows_at(connection, flow, people.keys()).items():
         found.setdefault(window, []).append(people[place])
