@@ -8,6 +8,7 @@ meanwhile, and *at rest*: between two windows, when the ledger has forgotten wha
 from __future__ import annotations
 
 import gc
+import math
 import sqlite3
 import threading
 import time
@@ -88,15 +89,25 @@ class Hour:
     copied: dict[str, int] = field(default_factory=dict)
 
     def wrong(self) -> list[str]:
-        """What is over its limit after the first sixth of the time."""
-        late = [each for each in self.samples if each.minutes >= self.samples[-1].minutes / 6]
+        """What is not within its limit: of what is held after the first sixth of the time, and of how often what was done."""
+        minutes = self.samples[-1].minutes
+        late = [each for each in self.samples if each.minutes >= minutes / 6]
         rests = [each for each in late if each.at_rest]
         if len(rests) < 2:
             return ["nothing was at rest twice"]
         first, last = rests[0], rests[-1]
         found = [name for name in ("descriptors", "threads", "rows") if getattr(last, name) > getattr(first, name)]
-        found += ["memory"] if last.resident > MEMORY_LIMIT * first.resident else []
-        return found + (["lag"] if max(each.lag for each in late) > LAG_LIMIT else [])
+        found += ["memory"] if max(each.resident for each in rests) > MEMORY_LIMIT * first.resident else []
+        found += ["lag"] if max(each.lag for each in late) > LAG_LIMIT else []
+        least = least_rounds(minutes)
+        return found + [name for name, count in least.items() if getattr(self, name) < count]
+
+
+def least_rounds(minutes: float) -> dict[str, int]:
+    """How many migrations and rehearsals there must be in so many minutes: one may be under way, and the first is late."""
+    migrations = math.ceil(minutes * 60 / MIGRATE_SECONDS) - 2
+    rehearsals = math.ceil(minutes * 60 / REHEARSE_SECONDS) - 1
+    return {"migrations": max(1, migrations), "rehearsals": max(1, rehearsals)}
 
 
 def everything(console: Console, directory: Path, source: Broker, target: Broker, seconds: float) -> Hour:

@@ -273,6 +273,7 @@ def report(
 def _hour(hour: everything.Hour) -> list[str]:
     """What was done, the samples at rest, and how they compare with the limits."""
     minutes = hour.samples[-1].minutes
+    least = everything.least_rounds(minutes)
     rates = sum(everything.RATES.values())
     return [
         f"{minutes:.0f} minutes in one process: {hour.windows} windows that follow {rates:,} records a second, with their gate "
@@ -288,8 +289,10 @@ def _hour(hour: everything.Hour) -> list[str]:
             if each.at_rest
         ),
         "",
-        f"From the first sixth on: {', '.join(hour.wrong()) or 'nothing'} over its limit (memory +5 %, descriptors, threads "
-        f"and rows +0, lag {everything.LAG_LIMIT:.0f} s; the longest was {max(each.lag for each in hour.samples):.1f} s).",
+        f"From the first sixth on: {', '.join(hour.wrong()) or 'nothing'} beyond its limit (memory +5 % at each rest; "
+        f"descriptors, threads and rows +0; lag {everything.LAG_LIMIT:.0f} s, the longest was "
+        f"{max(each.lag for each in hour.samples):.1f} s; "
+        f"at least {least['migrations']} migrations and {least['rehearsals']} rehearsals).",
         "",
         "![Memory, descriptors, threads, lag and rows over the minutes](soak.png)",
         "",

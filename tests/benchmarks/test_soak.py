@@ -12,11 +12,13 @@ EARLY = Sample(
 )  # has not begun to count
 REST = Sample(minutes=11, resident=100 * MIB, descriptors=30, threads=5, lag=1.0, rows=200, at_rest=True)
 BUSY = Sample(minutes=30, resident=200 * MIB, descriptors=99, threads=50, lag=4.0, rows=900, at_rest=False)
+MIDDLE = replace(REST, minutes=35, resident=105 * MIB)
 LAST = replace(REST, minutes=60, resident=104 * MIB)
+DONE = {"migrations": 10, "rehearsals": 5}
 
 
 def said(usages: list[Usage], hour: Hour | None = None) -> list[str]:
-    return report([], usages, hour or Hour([EARLY, REST, BUSY, LAST]), 200, 60.0, 0.0).splitlines()
+    return report([], usages, hour or Hour([EARLY, REST, BUSY, LAST], **DONE), 200, 60.0, 0.0).splitlines()
 
 
 def last_line(after: Usage) -> str:
@@ -42,18 +44,23 @@ def test_one_line_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "busy", "wrong"),
+    ("changed", "done", "wrong"),
     [
-        (LAST, BUSY, []),
-        (replace(LAST, resident=106 * MIB), BUSY, ["memory"]),
-        (replace(LAST, descriptors=31, threads=6, rows=201), BUSY, ["descriptors", "threads", "rows"]),
-        (LAST, replace(BUSY, lag=61.0), ["lag"]),
+        ({}, {}, []),
+        ({"last": replace(LAST, resident=106 * MIB)}, {}, ["memory"]),
+        ({"middle": replace(MIDDLE, resident=106 * MIB)}, {}, ["memory"]),  # and given back by the end
+        ({"last": replace(LAST, descriptors=31, threads=6, rows=201)}, {}, ["descriptors", "threads", "rows"]),
+        ({"busy": replace(BUSY, lag=61.0)}, {}, ["lag"]),
+        ({}, {"migrations": 9}, ["migrations"]),
+        ({}, {"rehearsals": 4}, ["rehearsals"]),
     ],
 )
 def test_an_hour_of_everything_is_judged_at_rest_and_late_at_any_time(
-    last: Sample, busy: Sample, wrong: list[str]
+    changed: dict[str, Sample], done: dict[str, int], wrong: list[str]
 ) -> None:
-    hour = Hour([EARLY, REST, busy, last])
+    samples = {"early": EARLY, "rest": REST, "busy": BUSY, "middle": MIDDLE, "last": LAST} | changed
+    hour = Hour(list(samples.values()), **(DONE | done))
     assert hour.wrong() == wrong
     [line] = [each for each in said([BEFORE], hour) if each.startswith("From the first sixth")]
-    assert f": {', '.join(wrong) or 'nothing'} over its limit" in line
+    assert f": {', '.join(wrong) or 'nothing'} beyond its limit" in line
+    assert "at least 10 migrations and 5 rehearsals" in line

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_brok
 from airmirror_local.jars import KAFKA_VERSION
 from airmirror_local.ports import free_port
 from airmirror_local.processes import Process
-from airmirror_local.proxy import Exchange, Proxy, Rule, forward, pass_on, start_proxy
+from airmirror_local.proxy import Exchange, Proxy, forward, pass_on, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.acls import AUTHORIZER
 from support.topics import await_nodes
@@ -92,14 +92,17 @@ class Clusters:
             self.spark = start_connect_server(self.directory / "spark", port=self.spark.port)
 
     @contextmanager
-    def isolated(self, node: int) -> Iterator[None]:
-        """A node and the others do not reach each other, while clients reach them all."""
+    def isolated(self, node: int) -> Iterator[Callable[[], int]]:
+        """A node and the others do not reach each other, while clients reach them all; how many requests were cut off so far."""
+        rules = []
         for number, proxies in self.between.items():
             for proxy in proxies:
-                proxy.on_request = _without(node, number)
+                rule = Without(node, number)
+                rules.append(rule)
+                proxy.on_request = rule
                 proxy.cut()
         try:
-            yield
+            yield lambda: sum(rule.refused for rule in rules)
         finally:
             for proxies in self.between.values():
                 for proxy in proxies:
@@ -119,16 +122,22 @@ class Clusters:
         await_nodes(self.three, len(self.three.brokers))
 
 
-def _without(node: int, here: int) -> Rule:
-    """The rule of a proxy before node ``here``: it cuts connections between ``node`` and any other one."""
+@dataclass
+class Without:
+    """The rule of a proxy before node ``here``: it cuts connections between ``node`` and any other one, and counts them."""
 
-    def rule(_: Exchange, frame: bytes) -> bytes | None:
+    node: int
+    here: int
+    refused: int = 0
+
+    def __call__(self, _: Exchange, frame: bytes) -> bytes | None:
         length = int.from_bytes(frame[8:10], "big", signed=True)
         sender = NODE.search(frame[10 : 10 + max(length, 0)])
         assert sender is not None, frame[:100]
-        return None if (int(sender[1]) == node) != (here == node) else frame
-
-    return rule
+        if (int(sender[1]) == self.node) == (self.here == self.node):
+            return frame
+        self.refused += 1
+        return None
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class Running:
 
 @dataclass
 class Watch:
-    """The rule of both proxies that holds the frame of a hit; ``reached`` is sent the side of it."""
+    """The rule of both proxies that holds the frame of a hit; ``reached`` is sent the side of it, and the step at which it is."""
 
     hit: Hit
     step: Any
@@ -117,16 +117,16 @@ class Watch:
 
     def _passes(self, side: str, exchange: Exchange, frame: bytes) -> bytes | None:
         with self._lock:
-            if self._found or not self._is_there(exchange):
+            step: int = self.step.value
+            if self._found or not self._is_there(exchange, step):
                 return frame
             self._found = True
-        self.reached.send(side)
+        self.reached.send((side, step))
         self._go.wait()
         return None if self._loses else frame
 
-    def _is_there(self, exchange: Exchange) -> bool:
+    def _is_there(self, exchange: Exchange, step: int) -> bool:
         """Whether this is the place: the request of the number, or the next one where the step has fewer."""
-        step: int = self.step.value
         if step < self.hit.step or not (self.hit.every or exchange.api_key in WRITES):
             return False
         self._count += 1

@@ -9,7 +9,7 @@ import json
 import random
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened
 from airmirror.flows.verification import compare_all
 from airmirror.slot.errors import SlotFenced
@@ -44,7 +45,7 @@ MOST_WINDOWS = 20
 class Estate:
     """Two clusters, a topic that the story moves and one that stays where its story does not name it, each with its group.
 
-    ``lost``: what a disaster has left on the source alone.
+    ``lost``: what a disaster has left on the source alone; ``unseen``: what groups had read by then and no window has seen.
     """
 
     plan: ProcedurePlan
@@ -54,6 +55,8 @@ class Estate:
     acknowledged: dict[Partition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     consumed: dict[Partition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     lost: set[bytes] = field(default_factory=set)
+    unseen: set[bytes] = field(default_factory=set)
+    _seen: dict[Partition, int] = field(default_factory=dict)  # how many records a group had read
     _numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -172,6 +175,8 @@ class Estate:
             return None
         errors = [row.error for row in result.rows if row.error is not None]
         assert not [each for each in errors if not each.transient], list(map(str, errors))
+        if opened is self.both.forward:
+            self._seen = {place: len(values) for place, values in self.consumed.items()}
         return result.copied
 
     def copy(self) -> None:
@@ -210,6 +215,11 @@ class Estate:
             if producers:
                 self.writers[topic] = side
 
+    def count_unseen(self) -> None:
+        """What groups have read that no window has seen, when the source is about to be lost."""
+        for place, values in self.consumed.items():
+            self.unseen.update(values[self._seen.get(place, 0) :])
+
     def count_lost(self) -> None:
         """What the source has, and the target has not, when the source is lost."""
         for topic in self.moved:
@@ -235,8 +245,9 @@ class Estate:
                 time.sleep(1.0)
         else:
             raise AssertionError(f"after {MOST_WINDOWS} windows records are still copied")
-        if "take-over" not in self.plan.name:
-            self.read(all_=True)
+        if "take-over" in self.plan.name:
+            self._check_positions()
+        self.read(all_=True)
         for topic in self.groups:
             self._check(topic)
         if self.plan.story.ends == "both":
@@ -244,29 +255,50 @@ class Estate:
             assert not rows, [str(row.error) for row in rows]
         return sum(map(len, self.acknowledged.values()))
 
+    def _check_positions(self) -> None:
+        """Where groups would resume on the target, they skip nothing, of MirrorMaker 2's copies too; exactly, they read nothing
+        again."""
+        rows = list_positions(self.both.forward, list(self.groups.values()))
+        stands = {group: committed(self.sides.east, group) for group in self.groups.values()}
+        assert {(row.group, row.topic, row.partition) for row in rows} == {
+            (group, *key) for group, offsets in stands.items() for key in offsets
+        }
+        for row in rows:
+            place = row.topic, row.partition
+            assert row.translation is not None, f"{row.group} in {place} would not resume on west: {row.reason}"
+            log = self.log(row.topic, "west")[row.partition]
+            there = [each.value for each in log if each.offset >= row.translation]
+            left = self.acknowledged[place][len(self.consumed[place]) :]
+            found = there if row.exact and not row.again else there[-len(left) or len(there) :]
+            assert found == left, f"{row.group} in {place} would read {there} on west, and has not read {left}"
+
     def _check(self, topic: str) -> None:
+        """Every record is where the story says, once, in order; and each group has read each of them, in order."""
         both = self.plan.story.ends == "both" or topic not in self.moved
-        logs = {side: self._values(topic, side) for side in (("east", "west") if both else ("west",))}  # type: ignore[arg-type]
-        if both and self.lost:
-            rescued = self._rescued(topic)
-            there = {"east": _flat(logs["east"]), "west": sorted(_flat(logs["west"]) + rescued)}
-            for side, found in there.items():
-                assert found == sorted(self.known(topic)), f"{topic} on {side}: {_difference(self.known(topic), found)}"
-        for side, log in {} if both and self.lost else logs.items():
-            for partition, found in log.items():
-                wanted = [each for each in self.acknowledged[topic, partition] if each not in self.lost]
+        sides: tuple[Side, ...] = ("east", "west") if both else ("west",)
+        rescued = self._rescued(topic) if self.lost and both else []
+        assert len(rescued) == len(set(rescued)) and self.lost.issuperset(rescued), f"rescued of {topic}: {rescued}"
+        for side in sides:
+            away = set() if side == "east" else set(rescued) if both else self.lost
+            for partition, found in self._values(topic, side).items():
+                wanted = [each for each in self.acknowledged[topic, partition] if each not in away]
                 assert found == wanted, f"{topic}-{partition} on {side}: {_difference(wanted, found)}"
-        if "take-over" in self.plan.name:
-            return
         for (name, partition), wanted in self.acknowledged.items():
-            if name != topic:
-                continue
-            found = self.consumed[topic, partition]
-            if self.plan.story.is_exact or topic not in self.moved:
-                assert found == wanted, f"read of {topic}-{partition}: {_difference(wanted, found)}"
-            else:
-                unread = set(wanted) - set(found) - self.lost
-                assert not unread, f"never read of {topic}-{partition}: {sorted(unread)}"
+            if name == topic:
+                self._check_read(topic, partition, wanted)
+
+    def _check_read(self, topic: str, partition: int, wanted: list[bytes]) -> None:
+        """After a disaster a group reads again, and once, what it had read since it was last seen: an order can't know more."""
+        found, what = self.consumed[topic, partition], f"read of {topic}-{partition}"
+        if self.plan.story.is_exact or topic not in self.moved:
+            assert found == wanted, f"{what}: {_difference(wanted, found)}"
+            return
+        first = list(dict.fromkeys(found))
+        assert first == [each for each in wanted if each in first], f"{what}: {_difference(wanted, first)}"
+        unread = set(wanted) - set(found) - self.lost
+        assert not unread, f"never {what}: {sorted(unread)}"
+        again = [each for each, times in Counter(found).items() if times > 1 + (each in self.unseen)]
+        assert not again, f"{what} again, although it was seen: {again}; since it was seen: {sorted(self.unseen)}"
 
     def _values(self, topic: str, side: Side) -> dict[int, list[bytes]]:
         return {number: [each.value or b"" for each in records] for number, records in self.log(topic, side).items()}
@@ -274,10 +306,6 @@ class Estate:
     def _rescued(self, topic: str) -> list[bytes]:
         names = [name for name in topics_of(self.sides.west) if name.startswith(f"{self.remote[topic]}.rescued.")]
         return [each.value or b"" for name in names for its in read_all(self.sides.west, name).values() for each in its]
-
-
-def _flat(log: Mapping[int, list[bytes]]) -> list[bytes]:
-    return sorted(value for values in log.values() for value in values)
 
 
 def _difference(wanted: list[bytes], found: list[bytes]) -> str:

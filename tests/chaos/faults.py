@@ -21,7 +21,7 @@ from airmirror_local.proxy import Exchange, Loss, pass_on
 from chaos import clock
 from chaos.clusters import FRAGILE_NODE, Clusters, Single
 from chaos.ledgers import LedgerFaults
-from chaos.moves import Moves, NothingToMove, fill_disk
+from chaos.moves import Missed, Moves, NothingToMove, fill_disk
 from chaos.plan import APART, BETWEEN, IDS, MOVES, NODES, STATE, UPGRADES, Fault, Plan
 from chaos.windows import CLOCK, alive
 from chaos.withheld import Withheld, of_data
@@ -31,10 +31,6 @@ from support.topics import Cluster, delete_topic, set_config
 WAIT_SECONDS = 15.0  # for a process to befall
 DELAY = 0.05  # seconds a frame
 TOPIC_SECONDS = 120.0  # until the first window has made the topics that a fault befalls
-
-
-class Missed(Exception):
-    """A fault found nothing to befall."""
 
 
 @dataclass(frozen=True)

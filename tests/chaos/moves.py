@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 from confluent_kafka import KafkaException, Producer
+from kafka.errors import KafkaError as Refused
 from kafka.structs import TopicPartition
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -21,12 +22,28 @@ from airmirror_local.brokers import Broker
 from airmirror_local.jars import KAFKA_VERSION
 from chaos.clusters import Clusters
 from chaos.plan import Fault, Plan
-from support.moves import Replicas, await_whole, forgetting, lead, raise_features, reassign, replicas_of
+from support.moves import (
+    Replicas,
+    await_whole,
+    forgetting,
+    lead,
+    partitions_of,
+    producers_of,
+    raise_features,
+    reassign,
+    replicas_of,
+)
 from support.topics import SECONDS, Cluster, bootstrap, leader
 
 INTERNAL = ("__transaction_state", "__consumer_offsets")
 ENDS_SECONDS = 60.0  # until a node that can't write has ended
 STEP_SECONDS = 0.5  # between two takings of transactional ids
+LOOK_SECONDS = 0.2  # between two looks at the producers that are known
+FORGETS_SECONDS = 15.0  # in which a window has ended, and the next one has not written yet
+
+
+class Missed(Exception):
+    """A fault found nothing to befall."""
 
 
 class NothingToMove(Exception):
@@ -35,22 +52,22 @@ class NothingToMove(Exception):
 
 @dataclass(frozen=True)
 class Moves:
-    """``topics``: the flow's on the cluster of three nodes; ``ids``: its transactional ids; ``target``: where they are."""
+    """``topics``: the flow's on the cluster of three nodes; ``ids``, ``copies``: its transactional ids and remote topics, on the
+    ``target``."""
 
     plan: Plan
     clusters: Clusters
     topics: Sequence[str]
     ids: Sequence[str]
+    copies: Sequence[str]
     target: Cluster
 
     def befall(self, fault: Fault) -> str:
-        """Do one of these faults, and undo it. Raises NothingToMove."""
+        """Do one of these faults, and undo it. Raises NothingToMove, Missed."""
         if fault.kind == "hijack":
             return self._hijack(fault.seconds)
         if fault.kind == "forget_producers":
-            with forgetting(self.target):
-                time.sleep(fault.seconds)
-            return f"forgotten at once for {fault.seconds} s"
+            return self._forget(fault.seconds)
         with self.clusters.locks["three"]:
             if fault.kind == "transfer":
                 return self._transfer(fault.seconds)
@@ -127,9 +144,12 @@ class Moves:
         if fault.kind == "isolate_coordinator" and self.target is self.clusters.three:
             with Routes(Configured("target", tuple(bootstrap(self.target).split(",")), {}), "chaos") as routes:
                 node = routes.coordinator(self.ids[0])
-        with self.clusters.isolated(node):
+        with self.clusters.isolated(node) as refused:
             time.sleep(fault.seconds)
-        return f"node {node} was alone, which {'led' if node == leads else 'followed'} {topic}-0"
+        if not refused():
+            raise Missed(f"node {node} and the others asked each other nothing")
+        what = "led" if node == leads else "followed"
+        return f"node {node} was alone, which {what} {topic}-0: {refused()} requests were cut off"
 
     def _hijack(self, seconds: float) -> str:
         """Somebody else initialises our transactional ids, again and again."""
@@ -138,8 +158,31 @@ class Moves:
             for name in self.ids:
                 count += hijack(self.target, name)
             if time.monotonic() >= until:
-                return f"initialised {count} times"
+                break
             time.sleep(STEP_SECONDS)
+        if not count:
+            raise Missed("the target let nobody initialise them")
+        return f"initialised {count} times"
+
+    def _forget(self, seconds: float) -> str:
+        """The target forgets producers for so long, or longer where none of the flow's was forgotten by then."""
+        begun, count, known = time.monotonic(), 0, dict[TopicPartition, set[int]]()
+        with forgetting(self.target):
+            while (now := time.monotonic() - begun) < seconds or (not count and now < FORGETS_SECONDS):
+                found = self._producers()
+                count += sum(len(known.get(key, set()) - its) for key, its in found.items())
+                known |= found
+                time.sleep(LOOK_SECONDS)
+        if not count:
+            raise Missed("each was in a transaction at any time, or none was known")
+        return f"{count} of the flow's were forgotten within {now:.1f} s"
+
+    def _producers(self) -> dict[TopicPartition, set[int]]:
+        """Those of the remote topics' partitions, if their leaders answer."""
+        try:
+            return producers_of(self.target, partitions_of(self.target, self.copies))
+        except (Refused, KafkaException):
+            return {}
 
 
 def hijack(cluster: Cluster, name: str) -> bool:

@@ -16,6 +16,7 @@ from airmirror.flows.freezing import owners_now
 from airmirror.slot.contract import transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.wire.owners import Owner
+from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy, pass_on, start_proxy
 from chaos import clock
 from chaos.drivers import Command, EndedCommand, Running, Watch, impatient
@@ -26,10 +27,10 @@ from chaos.moves import fill_disk, hijack
 from chaos.run import Report
 from chaos.stories import Doing, Hit, Kind, ProcedurePlan
 from support.forked import processes
-from support.moves import forgetting
+from support.moves import forgetting, partitions_of, producers_of
 from support.sides import Sides
 from support.snapshots import snapshot
-from support.topics import await_nodes, forget_clients
+from support.topics import await_nodes, forget_clients, topics_of
 
 ATTEMPTS = 10  # to do a command, after its faults
 LONGEST = 90.0  # seconds of a command
@@ -57,7 +58,7 @@ class ProcedureReport(Report):
 
     name: str = ""
     commands: int = 0
-    places: dict[str, int] = field(default_factory=dict)  # faults that happened, by the step that they befell
+    places: dict[str, dict[str, int]] = field(default_factory=dict)  # faults by the step that they befell, and by kind
 
     def __str__(self) -> str:
         errors = ", ".join(f"{name} {count}" for name, count in sorted(self.errors.items())) or "none"
@@ -109,6 +110,8 @@ class Telling:
 
     def _lose(self, lost: bool) -> None:
         """The source's network is down, for commands and windows."""
+        if lost:
+            self.estate.count_unseen()
         self._is_source_lost = lost
         self._heal()
 
@@ -224,17 +227,22 @@ class Telling:
             watch.let(loses=False)
             self.report.missed.append(Happened(hit.kind, told))
             return
-        side: Side = reached.recv()
+        side, step = reached.recv()
+        place = doing.place(step)
+        fault = Happened(hit.kind, f"{told}, at {side} in {place}")
         self.met.add(hit.kind)
-        place = f"{doing.book} {doing.steps[hit.step]}"
-        self.report.places[place] = self.report.places.get(place, 0) + 1
-        self.report.happened.append(Happened(hit.kind, f"{told}, at {side}"))
+        happened = True
         try:
-            self._do(running, hit, side, watch, second)
+            happened = self._do(running, hit, side, watch, second)
         finally:
             watch.let(loses=False)
+            (self.report.happened if happened else self.report.missed).append(fault)
+        if happened:
+            its = self.report.places.setdefault(place, {})
+            its[hit.kind] = its.get(hit.kind, 0) + 1
 
-    def _do(self, running: Running, hit: Hit, side: Side, watch: Watch, second: Doing) -> None:
+    def _do(self, running: Running, hit: Hit, side: Side, watch: Watch, second: Doing) -> bool:
+        """Do the fault while the request is held; whether it has befallen anything."""
         if hit.kind == "kill_driver":
             running.process.kill()
             running.process.join()
@@ -267,18 +275,29 @@ class Telling:
             fill_disk(self.estate.broker(side), hit.seconds, self._unwritten, lambda: watch.let(loses=False))
             mend(self.estate.sides)
         elif hit.kind == "forget_producers":
-            with forgetting(self.estate.broker(side)):
-                time.sleep(FORGETS_SECONDS + hit.seconds)
-                watch.let(loses=False)
+            return self._forget(self.estate.broker(side), hit.seconds, watch)
         elif hit.kind == "jump_clock":
             clock.jump(running.command.clock, hit.seconds, lambda: watch.let(loses=False))
         elif hit.kind == "hijack":
-            hijack(self.estate.sides.west, transactional_id(self.estate.both.forward.flow, 0))
-            hijack(self.estate.sides.east, transactional_id(self.estate.both.reverse.flow, 0))
+            sides, both = self.estate.sides, self.estate.both
+            its = (sides.west, both.forward.flow), (sides.east, both.reverse.flow)
+            taken = [hijack(broker, transactional_id(flow, 0)) for broker, flow in its]
+            return all(taken)
         elif hit.kind == "window":
             self.estate.window()
         else:
             self._do_second(running, watch, second)
+        return True
+
+    def _forget(self, broker: Broker, seconds: float, watch: Watch) -> bool:
+        """Let the broker forget producers; whether it has forgotten one, in any partition."""
+        partitions = partitions_of(broker, topics_of(broker))
+        known = producers_of(broker, partitions)
+        with forgetting(broker):
+            time.sleep(FORGETS_SECONDS + seconds)
+            left = producers_of(broker, partitions)
+            watch.let(loses=False)
+        return any(known[each] - left[each] for each in partitions)
 
     def _unwritten(self) -> Exception:
         return AssertionError("a node whose disk is full has written nothing")

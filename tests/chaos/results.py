@@ -14,7 +14,7 @@ from chaos.faults import Happened
 from chaos.plan import FLAGS, Plan
 from chaos.procedures import ProcedureReport
 from chaos.run import Report
-from chaos.stories import KINDS, STORIES
+from chaos.stories import KINDS, PLACES, STORIES
 
 HEAD = """# The chaos test: seeds that ran
 
@@ -24,9 +24,7 @@ What a seed is, and what is checked after it: [docs/chaos.md](../docs/chaos.md).
 """
 PROCEDURES = """## Procedures
 
-What a seed of procedures is, and what is checked: [docs/chaos.md](../docs/chaos.md#procedures). `PYTHONPATH=tests
-.venv/bin/python -m chaos --only procedures --seed 0 --last 199 --minutes 600 --kept seeds.jsonl --results benchmarks/CHAOS.md`
-writes this section of all seeds in `seeds.jsonl`.
+What a seed of procedures is, what is checked, and how this section is written: [docs/chaos.md](../docs/chaos.md#procedures).
 
 """
 GIT = ("git", "describe", "--always", "--dirty", "--exclude", "*")
@@ -101,9 +99,8 @@ def write_procedures(file: Path, runs: Sequence[Kept]) -> None:
     missed = sum(len(report.missed) for report in reports)
     seconds = [report.seconds for report in reports]
     commits = Counter(each.commit for each in last.values())
-    places, errors = Counter[str](), Counter[str]()
+    errors = Counter[str]()
     for report in reports:
-        places.update(report.places)
         errors.update(report.errors)
     kinds = [kind for kind in KINDS if happened[kind]]
     lines = [
@@ -133,7 +130,7 @@ def write_procedures(file: Path, runs: Sequence[Kept]) -> None:
         f"{sum(each.commands for each in reports)} ({sum(each.killed for each in reports)}) | "
         f"{sum(each.records for each in reports):,} |",
         "",
-        f"Faults by step: {_counts(places)}.",
+        *_by_step(reports, kinds),
         "",
         f"Errors with which commands ended among faults: {_counts(errors)}.",
     ]
@@ -146,6 +143,18 @@ def write_procedures(file: Path, runs: Sequence[Kept]) -> None:
         lines.append(f"| {each.report.seed}, {each.report.name} | {each.commit} | {what[:200]} | {since} |")
     page = file.read_text()
     file.write_text(page.partition(PROCEDURES)[0].rstrip("\n") + "\n\n" + PROCEDURES + "\n".join(lines) + "\n")
+
+
+def _by_step(reports: Sequence[ProcedureReport], kinds: Sequence[str]) -> list[str]:
+    """The table of faults by their kind and the step in which they happened, of every step of every runbook."""
+    places = {each: Counter[str]() for each in PLACES}
+    for report in reports:
+        for place, its in report.places.items():
+            places.setdefault(place, Counter()).update(its)
+    rows = [
+        f"| {place} | {' | '.join(str(its[kind]) for kind in kinds)} | {its.total()} |" for place, its in places.items()
+    ]
+    return [f"| at the step | {' | '.join(map(_words, kinds))} | all |", "|---|" + "---|" * (len(kinds) + 1), *rows]
 
 
 def _words(kind: str) -> str:

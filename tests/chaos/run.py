@@ -12,6 +12,7 @@ from pathlib import Path
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow
 from airmirror.naming import mapping_topic, progress_topic
+from airmirror.slot.contract import transactional_id
 from airmirror.windows.fence import end_window
 from chaos import clock
 from chaos.checks import check
@@ -149,8 +150,16 @@ class Seed:
     def moves(self, written: Sequence[str]) -> Moves:
         """Faults of the cluster of three nodes, where the flow's topics on it are, and of what the target keeps of producers."""
         topics = written if self.plan.three == "target" else list(self.topics)
-        ids = [f"airmirror.{self.alias}.west.{number}" for number in range(self.plan.slots)]
-        return Moves(self.plan, self.clusters, topics, ids, self.target)
+        with self.open() as opened:
+            ids = [transactional_id(opened.flow, number) for number in range(self.plan.slots)]
+        return Moves(
+            plan=self.plan,
+            clusters=self.clusters,
+            topics=topics,
+            ids=ids,
+            copies=list(self.topics.values()),
+            target=self.target,
+        )
 
     def window(self, follows: bool = False) -> Ended | None:
         """Run a window to its end, however it ends; None where it was killed. ``follows``: every other time."""

@@ -43,6 +43,15 @@ ALL_FROM = 2000  # seeds from here on know every kind; those before stay what th
 LASTING = frozenset({"refuse", "stop_node", "kill_node", "jump_clock", "fill_disk", "forget_producers"})
 BOOKS: dict[str, Runbook[Any, Any]] = {each.name: each for each in (FAILOVER, FAILBACK, MIGRATION, TAKEOVER, HANDBACK)}
 WAIT = 2.0  # seconds that an order waits for applications, which are stopped or started at once here
+PLACES = tuple(  # all steps in which a fault may happen
+    f"{book.name} {step}"
+    for book in BOOKS.values()
+    for step in (
+        *(each.name for each in book.steps),
+        *(["undo"] if book.undo else []),
+        *(["rehearse"] if book.rehearse else []),
+    )
+)
 MM2_PROGRESS = "connect-offsets"
 MOVE = "shop"
 
@@ -75,6 +84,10 @@ class Doing:
         flow: Any = None  # these orders say themselves what a flow's settings would
         return (self.only or self.runbook.usual(flow, self.order)) if self.verb == "run" else [self.verb]
 
+    def place(self, step: int) -> str:
+        """One of its steps as ``PLACES`` has it."""
+        return f"{self.book} {self.steps[step]}"
+
     def __str__(self) -> str:
         said = [f"{key}={value}" for key, value in self.options.items()]
         return " ".join([self.book, self.verb, *said, *(["of it", *self.only] if self.only else [])])
@@ -82,7 +95,7 @@ class Doing:
 
 @dataclass(frozen=True)
 class Story:
-    """``ends``: where every record must be in the end; ``is_exact``: no group reads a record twice."""
+    """``ends``: where every record must be in the end; ``is_exact``: no group reads a record twice; else none that was seen."""
 
     acts: tuple[Act | Doing, ...]
     ends: End
@@ -99,7 +112,7 @@ def _migrated(*only: str, reverse: bool = False, breaks_off: bool = False) -> Do
 
 _DISASTER = _failed_over(way="disaster")
 _BEGIN: tuple[Act, ...] = ("write", "read", "window", "write", "read")
-_LOST: tuple[Act | Doing, ...] = ("write", "read", "window", "write", "lose", _DISASTER)
+_SEEN: tuple[Act, ...] = ("write", "read", "window", "write")  # a window has seen where groups are
 _AT_WORK: tuple[Act, ...] = ("write", "read")
 _UNDO_MOVE = Doing("migration", "undo", options={"move": MOVE})
 # Commands that are done again after their groups have read on, and then undone, while another driver does them once more.
@@ -117,8 +130,8 @@ def _read_on(does: Doing, *between: Act) -> tuple[Act | Doing, ...]:
 STORIES: dict[str, Story] = {
     "failover": Story((*_BEGIN, _failed_over(), "over"), "west"),
     "failover, undone": Story((*_BEGIN, replace(_failed_over(), breaks_off=True), Doing("failover", "undo")), "both"),
-    "disaster": Story((*_LOST, "over"), "west", is_exact=False),
-    "disaster, undone": Story((*_LOST, "find", Doing("failover", "undo")), "both"),
+    "disaster": Story((*_SEEN, "read", "lose", _DISASTER, "over"), "west", is_exact=False),
+    "disaster, undone": Story((*_SEEN, "read", "lose", _DISASTER, "find", Doing("failover", "undo")), "both"),
     "failback": Story((*_BEGIN, _failed_over(), "over", *_AT_WORK, Doing("failback"), "back"), "both"),
     "failback, undone": Story(
         (
@@ -129,7 +142,7 @@ STORIES: dict[str, Story] = {
     ),
     "failback after a disaster": Story(
         (
-            *(*_LOST, "over", *_AT_WORK, "find", Doing("failback", only=("rescue",))),
+            *(*_SEEN, "lose", _DISASTER, "over", *_AT_WORK, "find", Doing("failback", only=("rescue",))),
             *(Doing("failback", options={"inexact": True}), "back"),
         ),
         "both",
@@ -157,8 +170,9 @@ STORIES: dict[str, Story] = {
     "migration, read on, undone": Story((*_BEGIN, *_read_on(_CUT_OVER, "write", "window")), "both"),
     "take-over and hand-back": Story(
         (
-            *("write", "copy", Doing("takeover"), "window", Doing("takeover", only=("history",)), "write", "window"),
-            *(Doing("handback", options={"into": MM2_PROGRESS}), "write", "copy", Doing("takeover")),
+            *("write", "read", "copy", Doing("takeover"), "window", Doing("takeover", only=("history",)), "write"),
+            *("read", "window", Doing("handback", options={"into": MM2_PROGRESS}), "write", "copy", Doing("takeover")),
+            "read",
         ),
         "both",
     ),

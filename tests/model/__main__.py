@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=3_000_000, help="states of a scope, at most")
     parser.add_argument("--page", action="store_true", help="write benchmarks/MODEL.md")
     chosen = parser.parse_args()
-    failed, rows = 0, dict[str, str]()
+    failed, partly, rows = 0, list[str](), dict[str, str]()
     spawn = multiprocessing.get_context("spawn")  # each scope in a process of its own: its memory is given back
     with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
         todo = tasks(quick=chosen.quick, windows=not chosen.procedures, most=chosen.most)
@@ -29,6 +29,9 @@ def main() -> None:
             failed += not found.wrong.startswith(expected) if expected else bool(found.wrong)
             print(f"put back: {task.name}\n{found}\n" if task.is_fault else str(found), flush=True)
             rows[task.name] = row(task.name, found, is_fault=task.is_fault)
+            partly += [] if found.whole or task.is_fault else [task.name]
+    if partly:
+        print(f"not all states were explored of: {'; '.join(partly)} (--most is {chosen.most:,})")
     if chosen.page:
         PAGE.write_text(page(PARTS, rows, PAGE.read_text() if PAGE.exists() else ""))
     sys.exit(1 if failed else 0)

@@ -12,7 +12,8 @@ State = TypeVar("State", bound=Hashable)
 
 @dataclass(frozen=True)
 class Explored:
-    """``states``: different ones; ``steps``: ways between them. ``way``: the steps to what is ``wrong``, if anything is."""
+    """``states``: different ones; ``steps``: ways between them, and ``words`` those of all that were taken. ``way``: the steps to
+    what is ``wrong``, if anything is."""
 
     scope: str
     states: int
@@ -22,6 +23,7 @@ class Explored:
     whole: bool  # whether there was nothing left to explore
     wrong: str = ""
     way: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         extent = "all" if self.whole else "not all"
@@ -45,11 +47,11 @@ def explore(
     """
     begun = time.perf_counter()
     came: dict[int, tuple[int, str]] = {hash(first): (0, "")}
-    layer, depth, steps = [first], 0, 0
+    layer, depth, steps, said = [first], 0, 0, set[str]()
 
     def found(*, whole: bool = False, wrong: str = "", way: tuple[str, ...] = ()) -> Explored:
         seconds = time.perf_counter() - begun
-        return Explored(name, len(came), steps, depth, seconds, whole, wrong, way)
+        return Explored(name, len(came), steps, depth, seconds, whole, wrong, way, frozenset(said))
 
     while layer:
         following: list[State] = []
@@ -57,6 +59,7 @@ def explore(
             here = hash(world)
             for words, after in follow(world):
                 steps += 1
+                said.add(words)
                 there = hash(after)
                 if there in came:
                     continue

@@ -30,6 +30,7 @@ from model.programs import programs
 from model.steps import ALL
 
 OF_THE_FLOW = frozenset({"window", "gate", "groups", "deployment", "ACLs"})  # first words of what is no order
+DONE = "; done: "  # before an order that has taken its last step
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,23 @@ def follow(rules: OrderRules, world: World) -> Iterator[tuple[str, World]]:
         while mine.at < len(program) and hasattr(program[mine.at], "at_once"):  # it is said, and people do it
             more, after, mine = program[mine.at](after, mine, rules) or ("", after, mine)
             words += f"; {more}"
+        if mine.at >= len(program) and mine.at != steps.DONE and is_order(mine):
+            words += f"{DONE}{order(mine)}"
         if mine.at >= len(program):
             mine = steps.over(mine)
-        if me.kind.split(" ")[0] not in OF_THE_FLOW and (found := _changed(world, after, me)):
+        if is_order(me) and (found := _changed(world, after, me)):
             after = after.wrongly(found)
         yield f"{me.kind}: {words}", after._replace(processes=put(after.processes, number, mine))
+
+
+def is_order(process: Process) -> bool:
+    """Whether a process is an order: it names topics, and changes no others."""
+    return process.kind.split(" ")[0] not in OF_THE_FLOW
+
+
+def order(process: Process) -> str:
+    """An order in words, with the topics that it names."""
+    return process.kind + (f" for {' and '.join(TOPICS[each] for each in process.topics)}" if process.topics else "")
 
 
 def _is_like_an_earlier_one(world: World, number: int) -> bool:

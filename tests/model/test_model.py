@@ -12,6 +12,7 @@ from model.scopes import BROKEN, CLOCKS, DEEP, FEWER, PACKED, QUICK, RULES, TWO,
 pytestmark = pytest.mark.timeout(900)
 
 LARGE = {scope.name for scope in (CLOCKS, FEWER, TWO)}  # more than 10,000 states each
+MILLIONS = {"three windows"}  # of states: `make model` explores them all
 
 
 def marks(scope: Scope) -> list[pytest.MarkDecorator]:
@@ -52,4 +53,4 @@ def test_what_is_put_back_is_found(name: str) -> None:
 @pytest.mark.parametrize("scope", [scope for scope in DEEP if scope not in QUICK], ids=lambda scope: scope.name)
 def test_every_state_of_the_deep_scopes_is_right(scope: Scope) -> None:
     found = explored(scope, RULES, 1_000_000)
-    assert not found.wrong, str(found)
+    assert not found.wrong and found.whole == (scope.name not in MILLIONS), str(found)

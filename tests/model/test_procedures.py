@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.__main__ import PAGE
+from model.explore import Explored
 from model.page import named_scopes
 from model.procedure_scopes import (
     BROKEN,
@@ -13,6 +14,7 @@ from model.procedure_scopes import (
     DEEP,
     FAILBACK_UNDONE,
     FAILBACKS_MEET,
+    HANDBACK_OF_RETURN,
     MEANT,
     MOVE,
     MOVE_UNDONE,
@@ -20,11 +22,12 @@ from model.procedure_scopes import (
     OVER_RETURN,
     OVER_UNDONE_TWICE,
     QUICK,
+    RESET_OF_RETURN,
     UNDONE,
     UNFROZEN,
     explored,
 )
-from model.procedures import Meeting
+from model.procedures import DONE, Meeting, is_order, order
 from model.scopes import BROKEN as BROKEN_WINDOWS
 from model.scopes import DEEP as WINDOWS
 from model.scopes import QUICK as WINDOWS_QUICK
@@ -49,6 +52,22 @@ LARGE = {  # 5,000 states and more
 }
 
 
+NEVER_DONE: dict[str, set[str]] = {  # orders that a meeting refuses, however it goes
+    RESET_OF_RETURN.name: {"reset 1 for shop"},
+    HANDBACK_OF_RETURN.name: {"hand-back"},
+}
+MILLIONS = {  # of states, more than ``make test-all`` explores; ``make model`` explores three, and the second one to its end
+    "a failover, a failback, and its undo",
+    "a failover over a return, its undo, the move group's undo",
+}
+
+
+def never_done(meeting: Meeting, found: Explored) -> set[str]:
+    """The orders of a meeting that take their last step in no state."""
+    done = {words.partition(DONE)[2] for words in found.words}
+    return {order(each) for each in meeting.first.processes if is_order(each)} - done
+
+
 def marks(meeting: Meeting) -> list[pytest.MarkDecorator]:
     """``make test`` leaves out what explores a large meeting."""
     return [pytest.mark.long] if meeting.name in LARGE else []
@@ -59,6 +78,7 @@ def test_every_state_is_as_it_should_be(meeting: Meeting) -> None:
     found = explored(meeting, MEANT)
     assert found.whole, str(found)
     assert found.states > 50
+    assert never_done(meeting, found) == NEVER_DONE.get(meeting.name, set())
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(each.meeting)) for name, each in BROKEN.items()])
@@ -74,7 +94,8 @@ def test_what_is_put_back_is_found(name: str) -> None:
 @pytest.mark.parametrize("meeting", [each for each in DEEP if each not in QUICK], ids=lambda each: each.name)
 def test_every_state_of_the_deep_meetings_is_as_it_should_be(meeting: Meeting) -> None:
     found = explored(meeting, MEANT, 1_000_000)
-    assert not found.wrong, str(found)
+    assert not found.wrong and found.whole == (meeting.name not in MILLIONS), str(found)
+    assert not found.whole or not never_done(meeting, found)
 
 
 def test_the_page_has_what_make_test_explores_and_nothing_that_is_gone() -> None:

@@ -86,6 +86,19 @@ def forgetting(cluster: Cluster) -> Iterator[None]:
         set_broker_config(cluster, "producer.id.expiration.ms", None)
 
 
+def partitions_of(cluster: Cluster, topics: Collection[str]) -> list[TopicPartition]:
+    """The partitions of those of the topics that are there."""
+    there = admin(cluster).list_topics(timeout=SECONDS).topics
+    return [TopicPartition(name, number) for name in topics if name in there for number in there[name].partitions]
+
+
+def producers_of(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict[TopicPartition, set[int]]:
+    """The ids of the producers of which the leader of each partition knows. Raises Refused."""
+    with _client(cluster) as client:
+        found = client.describe_producers(list(partitions))
+    return {key: {each.producer_id for each in its.active_producers} for key, its in found.items()}
+
+
 def await_forgotten(cluster: Cluster, topic: str, partitions: Sequence[int]) -> None:
     """Wait until the leaders of these partitions know of no producer."""
     with _client(cluster) as client:
