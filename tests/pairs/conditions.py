@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,20 +19,27 @@ from airmirror.flows.reset import ResetOrder, carry_out
 from airmirror.windows.fence import end_window
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import WindowOrder, run_window
-from pairs.estate import COUNT, WHY, Estate, numbered
+from airmirror.wire.leases import LeaseEntry, holder
+from offsets.test_groups import COMPACTED
+from pairs.estate import COUNT, OTHERS, WHY, Estate, copied_by_mirrormaker, numbered
 from support.flows import at_once
 from support.following import FOLLOW, SETTINGS, patiently
 from support.returns import FORWARD, REVERSE
-from support.topics import create_topic, open_transaction, produce
+from support.topics import Record, create_topic, open_transaction, produce
 
 THEIRS = "theirs"  # a topic of the target that the reverse flow replicates anyway
-Meanwhile = Callable[[Estate, str], AbstractContextManager[None]]
+HasEnded = Callable[[], bool]  # whether the order has ended a window that was at work
+Meanwhile = Callable[[Estate, str], AbstractContextManager[HasEnded]]
 # Orders of a flow that is failed over: applications write on the target, and only the reverse flow copies.
-FAILED_OVER = {"undo of a failover", "failback", "undo of a failback"}
+ON_TARGET = {"undo of a failover", "failback", "undo of a failback"}
 
 
-def _nothing(estate: Estate, order: str) -> AbstractContextManager[None]:
-    return nullcontext()
+def none_at_work() -> bool:
+    return False
+
+
+def _nothing(estate: Estate, order: str) -> AbstractContextManager[HasEnded]:
+    return nullcontext(none_at_work)
 
 
 @dataclass(frozen=True)
@@ -58,37 +65,74 @@ def _reset(estate: Estate) -> None:
 
 
 @contextmanager
-def _held(estate: Estate, order: str) -> Iterator[None]:
+def _held(estate: Estate, order: str) -> Iterator[HasEnded]:
     add_holds(estate.both.forward, estate.bill, [0], **WHY)
     estate.write(estate.both.east, estate.bill, first=COUNT)
-    yield
+    yield none_at_work
 
 
 @contextmanager
-def _open(estate: Estate, order: str) -> Iterator[None]:
+def _open(estate: Estate, order: str) -> Iterator[HasEnded]:
     """An application's transaction is open where applications write."""
-    side = estate.both.west if order in FAILED_OVER else estate.both.east
+    side = estate.both.west if order in ON_TARGET else estate.both.east
     topic = estate.bill if side is estate.both.east else estate.names[estate.bill]
     if order == "undo of a migration":
         side, topic = estate.both.west, estate.names[estate.shop]
     with open_transaction(side, topic, numbered(3, 200), partition=0):
-        yield
+        yield none_at_work
+
+
+def _of_others(estate: Estate, name: str) -> None:
+    """Another source's records come into the remote topics."""
+    for remote in estate.names.values():
+        produce(estate.both.west, remote, [Record(OTHERS + b"-%s-%d" % (name.encode(), each)) for each in range(3)])
+
+
+def _among_others(estate: Estate) -> None:
+    """The copies of other sources lie between those of the flow."""
+    _of_others(estate, "between")
+    estate.write(estate.both.east, estate.shop, estate.bill, first=COUNT)
+    if estate.both.forward.ledger.last_mappings():
+        assert estate.both.window(estate.both.forward).is_verified
+    else:
+        copied_by_mirrormaker(estate, COUNT)
 
 
 @contextmanager
-def _followed(estate: Estate, order: str) -> Iterator[None]:
+def _beside_others(estate: Estate, order: str) -> Iterator[HasEnded]:
+    """Other sources are copied meanwhile; but a take-over wants the flow's own copies at the end (TailDiffers)."""
+    if order != "take-over":
+        _of_others(estate, "since")
+    yield none_at_work
+
+
+@contextmanager
+def _followed(estate: Estate, order: str) -> Iterator[HasEnded]:
     """A window follows, of the flow that copies then. It ends when another one wants its lease, or is ended from outside."""
-    opened = estate.both.reverse if order in FAILED_OVER else estate.both.forward
+    opened = estate.both.reverse if order in ON_TARGET else estate.both.forward
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(_follow, opened)
         for attempt in patiently():
             with attempt:
                 leases = estate.both.now(opened).ledger.leases()
                 assert following.running() and "follows" in {lease.window for _, _, lease in leases}
-        yield
-        end_window(opened.flow, opened.ledger, "follows")  # where the order has left it at work
-        with suppress(AirmirrorError):
-            following.result()
+        try:
+            yield lambda: _has_ended(estate.both.now(opened), following)
+        finally:
+            end_window(opened.flow, opened.ledger, "follows")  # where the order has left it at work
+            with suppress(AirmirrorError):
+                following.result()
+
+
+def _has_ended(opened: Opened, following: Future[None]) -> bool:
+    """Return whether the window that followed has lost its lease, and is over then; else it is at work."""
+    held = holder([LeaseEntry(*each) for each in opened.ledger.leases()], compacted=True)
+    assert held is not None
+    has_lost = held.released or held.lease.window != "follows"
+    if has_lost:
+        wait([following], 60)
+    assert following.done() is has_lost
+    return has_lost
 
 
 def _follow(opened: Opened) -> None:
@@ -114,7 +158,7 @@ CONDITIONS: dict[str, Condition] = {
     "one-way": Condition(
         "the reverse flow is disabled", {"has_reverse": False}, prepared={"undo of a failback": "failover"}
     ),
-    "compacted": Condition("its topics are compacted", {"config": {"cleanup.policy": "compact"}}),
+    "compacted": Condition("its topics are compacted", {"config": COMPACTED, "is_cleaned": True}),
     "append time": Condition(
         "its topics have LogAppendTime",
         {"config": {"message.timestamp.type": "LogAppendTime"}},
@@ -125,6 +169,8 @@ CONDITIONS: dict[str, Condition] = {
     "aggregate": Condition(
         "it is an aggregate",
         {"settings": {f"{FORWARD}.aggregate": "true"}},
+        before=_among_others,
+        meanwhile=_beside_others,
         prepared={"undo of a failback": "failover"},
     ),
     "prefix": Condition("remote topics have the source's prefix", {"policy": "default"}),

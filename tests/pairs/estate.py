@@ -7,7 +7,7 @@ procedures to where another one meets them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from airmirror.runbooks.failback.steps import return_step
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.runbook import MIGRATION
-from airmirror.runbooks.rehearsal.rehearse import rehearse
+from airmirror.runbooks.rehearsal.rehearse import FailoverRehearsal, rehearse
 from airmirror.runbooks.run import run, undo
 from airmirror.runbooks.runbook import Ran, Runbook
 from airmirror.runbooks.takeover.order import HandbackOrder, TakeoverOrder
@@ -38,6 +38,7 @@ from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import Owners
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED
+from support.following import patiently
 from support.groups import commit, committed_by_all
 from support.returns import FORWARD, ORDER, REVERSE, Both, forward_and_reverse
 from support.sides import Sides
@@ -46,17 +47,22 @@ from support.topics import Record, create_topic, end_offsets, produce, read_all
 WHY: Any = {"reason": "they meet", "by": "ada"}
 SHOP, BILL = 12, 7  # where the groups stand on the source
 COUNT = 20  # records of each topic
+TIME = 1_700_000_000_000  # of the first
+CLEANED = (1, BILL, SHOP, SHOP + 1)  # those that a cleaner has taken from a compacted one: where groups stand, too
+OTHERS = b"other"  # values of another source's records begin so, in an aggregate
 
 
 @dataclass(frozen=True)
 class Estate:
-    """``shop`` is the topic that a migration has moved, ``bill`` the one that an order for one topic names."""
+    """``shop`` is the topic that a migration has moved, ``bill`` the one that an order for one topic names. ``rehearsals``: what
+    those that were ordered have found."""
 
     both: Both
     shop: str
     bill: str
     groups: Mapping[str, str]
     workers: str
+    rehearsals: list[FailoverRehearsal] = field(default_factory=list)
 
     @property
     def pair(self) -> Pair:
@@ -123,10 +129,7 @@ class Estate:
 
 
 def numbered(count: int, first: int = 0) -> list[Record]:
-    return [
-        Record(b"v%d" % number, b"k%d" % number, timestamp=1_700_000_000_000 + number)
-        for number in range(first, first + count)
-    ]
+    return [Record(b"v%d" % number, b"k%d" % number, timestamp=TIME + number) for number in range(first, first + count)]
 
 
 def build(
@@ -138,10 +141,12 @@ def build(
     config: dict[str, str] | None = None,
     has_reverse: bool = True,
     transactional: str | None = None,
+    is_cleaned: bool = False,
     by_mirrormaker: bool = False,
 ) -> Estate:
     """An estate whose records are replicated and verified; ``by_mirrormaker``: copied by MirrorMaker 2, as far as the clusters
-    can tell, and by no window yet. ``config``: of its topics; ``transactional``: how its records were produced."""
+    can tell, and by no window yet. ``config``: of its topics; ``transactional``: how its records were produced; ``is_cleaned``:
+    a cleaner has taken some of them before anything was copied."""
     sides.empty()
     east, west = sides.east, sides.west
     shop, bill = (create_topic(east, f"{name}-{uuid.uuid4().hex[:8]}", 1, config) for name in ("shop", "bill"))
@@ -162,6 +167,8 @@ def build(
     for topic, at in ((shop, SHOP), (bill, BILL)):
         produce(east, topic, numbered(COUNT), partition=0, transactional=transactional)  # type: ignore[arg-type]
         commit(east, groups[topic], {(topic, 0): at})
+    if is_cleaned:
+        _clean(east, (shop, bill))
     if by_mirrormaker:
         apply(both.forward.flow, look(both.forward.flow))
         ensure_internal_topics(both.forward.flow)
@@ -169,6 +176,20 @@ def build(
     else:
         assert both.window(both.forward).is_verified
     return estate
+
+
+def _clean(side: Broker, topics: Sequence[str]) -> None:
+    """Write some keys again, and return when the cleaner has left the newest record of each alone."""
+    again = [Record(b"again-%d" % each, b"k%d" % each, timestamp=TIME + 1000) for each in CLEANED]
+    roll = Record(b"roll", b"roll", timestamp=TIME + 2000)
+    left = {*range(COUNT + len(again) + 1)} - {*CLEANED}
+    for topic in topics:
+        for records in (again, [roll]):  # each of them rolls the segment before it
+            produce(side, topic, records, partition=0)
+    for topic in topics:
+        for attempt in patiently():
+            with attempt:
+                assert {each.offset for each in read_all(side, topic)[0]} == left
 
 
 def _one_way(forward: Opened) -> Opened:
@@ -186,7 +207,7 @@ def copied_by_mirrormaker(estate: Estate, first: int) -> None:
         produce(both.west, remote, records[first:], partition=0)
         key = source_offset_key(alias, topic, 0)
         with Appender(both.forward.flow.target, progress_topic(alias), murmur2_partition(key, 3)) as appender:
-            appender.append([(key, source_offset_value(len(records) - 1))])
+            appender.append([(key, source_offset_value(records[-1].offset))])
 
 
 # What people order. Each returns that there was nothing to do, in words, or "".
@@ -239,7 +260,7 @@ def _hand_back(estate: Estate) -> str:
 
 
 def _rehearse(estate: Estate) -> str:
-    rehearse(estate.both.forward)
+    estate.rehearsals.append(rehearse(estate.both.forward))
     return ""
 
 
@@ -329,6 +350,7 @@ class State:
 
 
 STATES: dict[str, State] = {
+    "nothing": State("no other procedure has run", lambda estate: None),
     "failover": State("the flow is failed over", _with_order("failover")),
     "undo of a failover": State("a failover is undone", _with_order("failover", "undo of a failover")),
     "return": State("a failback has begun, records return", _failing_back),

@@ -1,8 +1,8 @@
 """The tables of pairs: what comes of a procedure where another one stands (``PAIRS``), and as things are (``ALONE``).
 
-A cell is ``+`` *independent*, ``>`` *in this order* (the procedure continues what stands, takes it back or ends it first), ``-``
-*nothing to do*, or a letter: the error by which it is refused (``REFUSALS``). ``test_cells`` asks each one on brokers,
-``test_decisions`` without; docs/protocol.md shows them (``page``).
+A cell is ``+`` *independent*, ``>`` *in this order*, ``-`` *nothing to do*, or a letter: the error by which it is refused
+(``REFUSALS``); ``sign`` tells the first two from each other. ``test_cells`` asks each one on brokers, ``test_decisions`` without;
+docs/protocol.md shows them (``page``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from airmirror.errors import AirmirrorError
+from airmirror.wire.owners import Owners
 from pairs.conditions import CONDITIONS
 from pairs.estate import STATES
 from support import ROOT
@@ -53,6 +54,7 @@ REFUSALS = {
     "A": "ReturnRefused",
 }
 MEETINGS = """
+nothing             + - - - + - - + + + N +
 failover            > > > - F - F F F F > F
 undo of a failover  + - - - + - - + + + N +
 return              R R > > F - F F F F R F
@@ -62,7 +64,7 @@ consumers           + - - - + > - + + + N +
 producers           + - - - + > - + + + N +
 move returns        + - - - + > - R + + N +
 undo of a migration + - - - + - - + + + N +
-take-over           E - - - G - - > + + N +
+take-over           E - - - G - - + + + N +
 hand-back           D - - - D - > C + P N +
 rehearsal           + - - - + - - + + + N +
 """
@@ -94,6 +96,20 @@ def cells(text: str, columns: list[str]) -> dict[tuple[str, str], str]:
 
 PAIRS = cells(MEETINGS, list(MEETS))
 ALONE = cells(THINGS, list(PROCEDURES))
+DONE = ("+", ">")
+FREEZES = (
+    "failover",
+    "migration",
+    "migration with a return",
+)  # orders that continue after the freeze, where it is there
+
+
+def sign(found: str, order: str, owners: Owners, topic: str, plain: str = "+", *, ends: bool = False) -> str:
+    """What came of an order, ``found``, as a cell has it. What was done (``+``) is *in this order* where it is about what another
+    one has left: nothing would have come of it where no other one had run (``plain``), what it freezes first (``topic``, "": the
+    flow) was frozen already (``owners``: before it), or it ``ends`` a window that was at work."""
+    was_frozen = order in FREEZES and owners.why_frozen(topic) is not None
+    return ">" if found == "+" and (plain != "+" or was_frozen or ends) else found
 
 
 def refusal(error: AirmirrorError) -> str:

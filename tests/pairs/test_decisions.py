@@ -6,24 +6,29 @@ import pytest
 
 from airmirror.runbooks import written
 from pairs import deciding
+from pairs.conditions import CONDITIONS
 from pairs.deciding import decided
-from pairs.facts import STANDING, as_things_are
+from pairs.facts import STANDING, UNKNOWN, as_things_are
 from pairs.table import ALONE, MEETS, PAIRS, PROCEDURES
+
+KNOWN = [condition for condition in CONDITIONS if condition not in UNKNOWN]
 
 
 @pytest.mark.parametrize("state", STANDING)
 def test_what_an_order_meets_where_another_one_stands(state: str) -> None:
-    assert {order: decided(order, STANDING[state]) for order in MEETS} == {
-        order: PAIRS[state, order].replace(">", "+") for order in MEETS
+    assert {order: decided(order, STANDING[state], PAIRS["nothing", order]) for order in MEETS} == {
+        order: PAIRS[state, order] for order in MEETS
     }
 
 
-@pytest.mark.parametrize("condition", dict.fromkeys(condition for condition, _ in ALONE))
+@pytest.mark.parametrize("condition", KNOWN)
 def test_what_an_order_meets_as_things_are(condition: str) -> None:
     """Whether MirrorMaker 2 has copied anything, clusters alone tell."""
     orders = [order for order in PROCEDURES if order != "take-over"]
+    for order in orders:
+        assert as_things_are(condition, order) != as_things_are("", order), "the same is asked elsewhere"
     assert {order: decided(order, as_things_are(condition, order)) for order in orders} == {
-        order: ALONE[condition, order].replace(">", "+") for order in orders
+        order: ALONE[condition, order] for order in orders
     }
 
 
