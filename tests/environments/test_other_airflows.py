@@ -53,7 +53,8 @@ def test_dags_the_gate_and_the_client_beside_another_airflow(other: OtherAirflow
     answer = subprocess.run(
         [python, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", "-W", WARNING, *tests],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "include")},
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT / "include"), "_AIRFLOW__AS_LIBRARY": ""},  # a command that ran here sets it
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
