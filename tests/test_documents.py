@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 import typer
 
+import test_quickstarts as quickstarts
 from airmirror.cli.main import app
+from airmirror.clusters.security.model import UnsupportedClientSetting
+from airmirror.clusters.security.settings import security_of
 from airmirror.errors import AirmirrorError
 from support import ROOT, compatibility
 from support.documents import FEW, PAGES
 from support.errors import all_errors, sample
+from support.resolution import AIRFLOWS, PYTHONS
+from support.services import SERVICES
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -113,6 +118,35 @@ def test_a_run_s_outcomes_become_cells_and_a_failure_is_never_hidden(tmp_path: P
 def test_every_test_of_the_table_is_there() -> None:
     sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name in compatibility.SHOWN if f"def {name}(" not in sources] == []
+
+
+def test_a_service_has_what_was_tried_under_what_it_forces_and_what_can_not_be() -> None:
+    forced = "Python 3.12: `airmirror[airflow]` installs"
+    tried = [
+        compatibility.Tried(table, row, column, outcome, "2030-01-02")
+        for table, row, column, outcome in (
+            ("Managed", "its files", "Amazon MWAA", "✗"),
+            ("Managed", "its files", "Astro", "✓"),
+            ("Airflow", forced, "3.3.1", "✓"),
+            ("Airflow", forced, "3.3.2", "✗"),
+            ("Airflow", forced.replace("[airflow]", "[all]"), "3.3.1", "✗"),
+            ("Airflow", forced.replace("3.12", "3.13"), "3.3.1", "✗"),
+        )
+    ]
+    lines = [
+        line.strip("| ").split(" | ") for line in compatibility.services(tried).splitlines() if line.startswith("| ")
+    ]
+    assert [line[1:] for line in lines if line[0] == "Amazon MWAA"] == [
+        ["its files", "✗"],
+        [f"Airflow 3.3.1, {forced}", "✓"],
+        ["on the service itself", "not tried"],
+    ]
+    assert next(line[1:] for line in lines if line[0] == "Astro") == ["its files", "✓"]
+    names = {each.name for each in SERVICES}
+    assert names == {line[0] for line in lines[2:]} and names > set(quickstarts.SERVICES)
+    assert all(AIRFLOWS[airflow] and python in PYTHONS for each in SERVICES for airflow, python in each.forced)
+    with pytest.raises(UnsupportedClientSetting):  # what the table says of MSK is so
+        security_of("msk", {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"})
 
 
 def test_no_page_installs_by_a_name_that_is_not_ours_on_a_package_index() -> None:

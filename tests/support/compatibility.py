@@ -21,10 +21,12 @@ from packaging.version import Version
 
 from airmirror_local.jars import KAFKA_VERSION
 from support import ROOT
+from support.services import SERVICES, Service
 
 FILE = Path(__file__).with_name("tried.tsv")
 PAGE = ROOT / "docs" / "compatibility.md"
 PASSED, FAILED = "✓", "✗"
+MANAGED = "Managed"  # whose columns are services, and which is shown by them
 _TABLE = re.compile(r"(<!-- tried: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -72,6 +74,10 @@ def _beside_another_airflow(case: str) -> str:
     return f"Python {python}, confluent-kafka {confluent_kafka}, pandas {pandas}: DAGs, the gate and the client do their work"
 
 
+def _of_its_page(what: str) -> Shown:
+    return Shown(MANAGED, lambda _: what, lambda service: service)
+
+
 SHOWN = {
     "test_a_window_on_an_old_kafka": _of_brokers("a window, whose slot is killed in its transaction"),
     "test_tls_on_an_old_kafka": _of_brokers("TLS, the client with a certificate"),
@@ -91,6 +97,12 @@ SHOWN = {
         "Airflow",
         lambda case: "Python {1}: `airmirror[{2}]` installs".format(*case.split("-")),
         lambda case: case.split("-")[0],
+    ),
+    "test_what_a_page_configures_is_sound": _of_its_page(
+        "the files of [its page](managed-airflow.md) configure a flow"
+    ),
+    "test_airflow_makes_the_dags_of_a_page_where_the_service_lays_its_files": _of_its_page(
+        "the files of [its page](managed-airflow.md), laid where the service has them: Airflow makes their DAGs"
     ),
     "test_dags_parse_equally_and_load_nothing_heavy": _of_this_airflow("DAG files are parsed"),
     "test_dags_the_gate_and_the_client_beside_another_airflow": Shown(
@@ -137,9 +149,12 @@ def keep(tried: list[Tried]) -> None:
 def page() -> str:
     """The text of docs/compatibility.md, with its tables made of what was tried."""
     tried = kept()
-    return _TABLE.sub(
-        lambda found: found[1] + table([each for each in tried if each.table == found[2]]), PAGE.read_text()
-    )
+
+    def made(found: re.Match[str]) -> str:
+        what = services(tried) if found[2] == MANAGED else table([each for each in tried if each.table == found[2]])
+        return found[1] + what
+
+    return _TABLE.sub(made, PAGE.read_text())
 
 
 def table(tried: list[Tried]) -> str:
@@ -153,6 +168,29 @@ def table(tried: list[Tried]) -> str:
     lines += [[row, *(cells.get((row, column), "") for column in columns)] for row in rows]
     last = max(each.day for each in tried)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\nLast run of any of these: {last}.\n"
+
+
+def services(tried: list[Tried]) -> str:
+    """A line for each thing that was tried for a service, and for each that was not tried on it or can not be."""
+    lines = [["service", "what", ""], ["---"] * 3]
+    for service in SERVICES:
+        of_its_page = [each for each in tried if (each.table, each.column) == (MANAGED, service.name)]
+        lines += [[service.name, each.row, each.outcome] for each in of_its_page]
+        lines += [
+            [service.name, f"Airflow {each.column}, {each.row}", each.outcome] for each in _forced(service, tried)
+        ]
+        lines += [[service.name, *known] for known in service.known]
+    last = max((each.day for each in tried if each.table == MANAGED), default="never")
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\nLast run of those of a page: {last}.\n"
+
+
+def _forced(service: Service, tried: list[Tried]) -> Iterator[Tried]:
+    """Yield what was tried under the constraints that a service forces."""
+    for airflow, python in service.forced:
+        for each in tried:
+            is_there = each.row.startswith(f"Python {python}") and "[all]" not in each.row
+            if is_there and (each.table, each.column) == ("Airflow", airflow):
+                yield each
 
 
 if __name__ == "__main__":
