@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 
-from airmirror.config import parse
+from airmirror.config import Flow, parse
+from airmirror.on_airflow.dags.audit import audit_dag
 from airmirror.on_airflow.dags.notifications import BadNotifier, callbacks
 from airmirror.on_airflow.dags.replicate import replicate_dag
 
@@ -41,16 +44,19 @@ def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1", "replicate.a.b", "r4"]
 
 
-def test_a_run_of_a_part_ends_no_incident_and_begins_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("make", "form"), [(replicate_dag, {}), (audit_dag, {"what": "interval"})])
+def test_a_run_of_a_part_ends_no_incident_and_begins_none(
+    make: Callable[[Flow], DAG], form: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor does one that only looks."""
     monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'ledger.db'}")
     notifier = f'support.notifier.FileNotifier {{"path": "{tmp_path}/told"}}'
-    dag = replicate_dag(parse(TEXT.format(notifier), "test").flow("a->b"))
+    dag = make(parse(TEXT.format(notifier), "test").flow("a->b"))
     failed: Any = dag.on_failure_callback
     succeeded: Any = dag.on_success_callback
 
     def run(name: str, **params: Any) -> Any:
-        return {"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id=name), "params": params}
+        return {"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id=name), "params": form | params}
 
     failed(run("r1", partitions=[3]))
     failed(run("r2", topics=None, partitions=None, dry_run=False))

@@ -138,7 +138,12 @@ def test_a_task_gets_its_own_dag_alone(tmp_path: Path, monkeypatch: pytest.Monke
         assert all(dag.task_ids == every[name].task_ids for dag in found.values())
 
 
-MORE = "a->b.sync.group.offsets.enabled = true\na->b.window.max.ms = 60000\na->b.decide.users = ann, bob\n"
+MORE = """
+a->b.sync.group.offsets.enabled = true
+a->b.window.max.ms = 60000
+a->b.decide.users = ann, bob
+b->a.dags = audit
+"""
 WRONG = {
     "compare.nightly.sample = some\na->b.enabld = true": "a->b.enabled",
     "a->b.window.schedule = 1 minut": "write an interval",
@@ -146,6 +151,7 @@ WRONG = {
     "a->b.window.max.ms = 9223372036854775807": "must be at most",
     "a->b.on.failure.notifier = no.such.Notifier": "no.such.Notifier",
     "a->b.move.rehearsal.schedule = 1 day": "write both as cron lines",
+    "a->b.dags = audit, rehears": "must be some of audit, operate, rehearse",
 }
 NOTHING = ("nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\n")
 
@@ -212,6 +218,11 @@ def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
         for task in dag["tasks"]:
             if task["type"] not in ("AskToDecide", "EmptyOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, POLICY), task
+
+
+def test_a_flow_has_the_dags_that_the_configuration_wants(contracts: dict[str, Any]) -> None:
+    for flow, kinds in (("a.b", OF_A_FLOW), ("b.a", ("replicate", "decide", "audit"))):
+        assert {name for name in contracts if name.endswith(f".{flow}")} == {f"{kind}.{flow}" for kind in kinds}
 
 
 def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ def _room(name: str, errors: Sequence[type[AirmirrorError]]) -> str:
 def _error(error: type[AirmirrorError]) -> str:
     kind = "transient or final" if isinstance(error.transient, property) else None
     kind = kind or ("transient" if error.transient else "final")
-    when = (error.__doc__ or "").split("\n\n")[0]
+    when = re.sub(r" \(invariants? [^)]*\)", "", (error.__doc__ or "").split("\n\n")[0])  # for those who read the code
     message = str(sample(error, fact=blank))
     for made_up, name in BLANKS.items():
         message = message.replace(made_up, name)

@@ -25,6 +25,7 @@ class Settings:
     config_properties_exclude: tuple[str, ...]
     console_records_enabled: bool
     console_records_mask: tuple[str, ...]
+    dags: tuple[str, ...]
     decide_users: tuple[str, ...]
     emit_checkpoints_enabled: bool
     emit_checkpoints_interval_seconds: int

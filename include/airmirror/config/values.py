@@ -109,8 +109,8 @@ def check(key: Key, value: str, source: str = "") -> None:
         as_sample(value)
     elif not value and key.default and key.type is not KeyType.LIST:
         raise ValueError("must not be empty")
-    elif key.values and value not in key.values:
-        raise ValueError(f"must be one of {', '.join(key.values)}")
+    elif key.values and not {*(as_list(value) if key.type is KeyType.LIST else (value,))} <= {*key.values}:
+        raise ValueError(f"must be {'some' if key.type is KeyType.LIST else 'one'} of {', '.join(key.values)}")
     if key.use is Use.DEFAULT_ONLY:
         default = (key.default or "").replace(SOURCE, source or SOURCE)
         # Connect takes classes without their package too; a name with the source's alias is checked for each flow.

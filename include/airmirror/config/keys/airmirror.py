@@ -109,14 +109,19 @@ KEYS = (
         "In backfills, audits and replays started by hand: records before the first replicated offset are replicated "
         "too, from the source's first offset on, into topics of their own: remote topic and this suffix. Not set: refused.",
     ),
+    LIST(
+        "dags = audit, operate, rehearse",
+        "The DAGs that the flow has in Airflow besides `replicate.…` and `decide.…`; schedules of the others have no effect.",
+        values=("audit", "operate", "rehearse"),
+    ),
     STRING(
         "on.failure.notifier",
         "The Airflow notifier that is called once an incident: the path of its class, then its arguments as JSON, if any.",
     ),
     LIST(
         "decide.users",
-        "Who may decide in Airflow what becomes of partitions that the gate holds, as users' ids there. Not set: all who may "
-        "answer required actions of the flow's DAG `decide.…`.",
+        "Who may answer the questions of `decide.…` and `operate.…` in Airflow, as users' ids there. Not set: all who may "
+        "answer required actions of these DAGs.",
     ),
     *(
         LIST(

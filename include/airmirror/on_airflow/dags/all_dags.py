@@ -99,8 +99,8 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
     """Yield the id of each DAG, and what makes it."""
     flows = configuration.enabled
     for flow in flows:
-        for kind, make in OF_A_FLOW.items():
-            yield id_of(kind, flow), partial(make, configuration, flow)
+        for kind in ("replicate", "decide", *flow.settings.dags):
+            yield id_of(kind, flow), partial(OF_A_FLOW[kind], configuration, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.

@@ -15,7 +15,7 @@ from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.choosing import WHAT, Choose
 from airmirror.on_airflow.dags.common import AT_ONCE, Reports, id_of, new_dag, tags
-from airmirror.on_airflow.dags.forms import choice_field, form, interval_fields, interval_ms
+from airmirror.on_airflow.dags.forms import choice_field, form, interval_fields, interval_ms, is_partial
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow, window_id
 from airmirror.on_airflow.dags.schedules import timetable
@@ -138,7 +138,9 @@ def audit_dag(flow: Flow) -> DAG:
         ),
         tags=tags(flow),
         params=_form(flow),
-        **callbacks(flow, "audit", lambda context: context["params"][WHAT] == INTERVAL),
+        **callbacks(
+            flow, "audit", lambda context: context["params"][WHAT] == INTERVAL and not is_partial(context["params"])
+        ),
     ) as dag:
         _tasks(flow)
     return dag

@@ -25,8 +25,6 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
-from airmirror.on_airflow.dags.all_dags import OF_A_FLOW
-from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.partitions import TopicPartition
 from airmirror.web import security
@@ -248,7 +246,7 @@ def _at_clusters(what: str, of_all: str, user: Any) -> Iterator[Ledger]:
 
 
 def _named(shown: Shown) -> dict[str, Any]:
-    return {"flow": shown.flow.name, "dag_id": shown.dag_id, "dags": [id_of(kind, shown.flow) for kind in OF_A_FLOW]}
+    return {"flow": shown.flow.name, "dag_id": shown.dag_id}
 
 
 def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:

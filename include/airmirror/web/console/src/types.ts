@@ -88,7 +88,6 @@ export interface Failing {
 export interface OfFlow {
   flow: string;
   dag_id: string;
-  dags: string[];
 }
 export interface FlowAnswer extends OfFlow {
   summary: Summary;
