@@ -45,8 +45,10 @@ RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
         breeze* spire* cats-kernel* lapack-* arpack* \
     && zip -qd rocksdbjni-*.jar '*.dll' '*.jnilib' '*-linux32*' '*-musl.so' '*-ppc64le.so' '*-riscv64.so' '*-s390x.so' \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
-# Spark starts its pods with it on Kubernetes; everything else it runs under tini. Airflow's chart calls it by this name.
+# Spark starts its pods on Kubernetes with the one, which runs everything else under tini (Airflow's chart calls it by this name),
+# and has Kubernetes run the other before it ends an executor's.
 COPY include/kubernetes/entrypoint.sh /entrypoint
+COPY include/kubernetes/decommission.sh /opt/decom.sh
 ENTRYPOINT ["/entrypoint"]
 USER airmirror
 WORKDIR /var/lib/spark

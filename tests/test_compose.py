@@ -27,6 +27,7 @@ CONTENT: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = CONTENT["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 CODE = "\n".join(path.read_text() for path in (ROOT / "include" / "airmirror").rglob("*.py"))
+CHECK_SECONDS = 0.2  # of a core, at the most: the engine starts a process in the container, which asks the service
 
 
 def airflow_services() -> list[str]:
@@ -59,6 +60,12 @@ def test_every_service_is_watched_and_waits_for_services_that_are_there() -> Non
         assert set(service.get("depends_on", ())) <= set(SERVICES), name
         for needed, how in service.get("depends_on", {}).items():
             assert (how["condition"] == "service_healthy") == ("healthcheck" in SERVICES[needed]), (name, needed)
+
+
+def test_checks_of_health_are_rare_enough_to_cost_little() -> None:
+    """Less than a twentieth of a core in all; test_compose_stack measures it."""
+    checks = [service["healthcheck"] for service in SERVICES.values() if "healthcheck" in service]
+    assert sum(CHECK_SECONDS / int(check["interval"].removesuffix("s")) for check in checks) < 0.05
 
 
 def test_kafka_is_the_one_that_is_tested_and_every_cluster_is_one_of_its_own() -> None:

@@ -25,6 +25,7 @@ from support import ROOT
 from support.hostile import numbered
 from support.releases import last_release
 from support.topics import assert_mirrored, create_topic, produce
+from support.wheels import build, copy_sources
 
 LOCK = ROOT / "requirements.txt"
 TOOLS = {
@@ -38,7 +39,6 @@ TOOLS = {
     "pytest",
     "ruff",
 }
-BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 version: Callable[[Path], str] = runpy.run_path(str(ROOT / "setup.py"))["version"]
 # Run where the package is what was unpacked, and nothing of the checkout can be seen.
 INSTALLED = """
@@ -75,31 +75,7 @@ checkpoints.topic.replication.factor = 1
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the files that Git knows, without Git."""
-    directory = tmp_path_factory.mktemp("sources")
-    listing = [
-        "git",
-        "ls-files",
-        "include",
-        "*.toml",
-        "setup.py",
-        "MANIFEST.in",
-        "*.md",
-        "LICENSE",
-        "requirements-executor.txt",
-    ]
-    files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    built = sorted(str(path.relative_to(ROOT)) for path in DIST.glob("*"))  # not in Git: make install builds it
-    for name in (*files.stdout.splitlines(), *built):
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_bytes((ROOT / name).read_bytes())
-    return directory
-
-
-def build(what: str, sources: Path, into: Path) -> Path:
-    """Build ``wheel`` or ``sdist`` by the setuptools that is installed."""
-    command = [sys.executable, "-c", BUILD, f"build_{what}", str(into)]
-    made = subprocess.run(command, cwd=sources, capture_output=True, text=True, check=True)
-    return into / made.stdout.split()[-1]
+    return copy_sources(tmp_path_factory.mktemp("sources"))
 
 
 @pytest.fixture(scope="session")

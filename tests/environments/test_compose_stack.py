@@ -1,4 +1,4 @@
-"""docker-compose.yaml started for real: built once, a worker killed in mid-window, three workers, stopped and started again.
+"""docker-compose.yaml started for real: what it costs, a worker killed in mid-window, three workers, stopped and started again.
 
 A copy of the checkout is what is built and mounted, under a project name and ports of its own. Images that the engine does not
 have are pulled.
@@ -10,7 +10,6 @@ import ipaddress
 import json
 import re
 import shutil
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.ports import free_port
 from support import ROOT
+from support.containers import engine, is_to_be_had, of_container, processor_seconds, run
 from support.hostile import numbered
 from support.needs import docker
 from support.topics import assert_mirrored, create_topic, end_offsets, produce, topics_of
@@ -32,11 +32,21 @@ from support.topics import assert_mirrored, create_topic, end_offsets, produce, 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 DAG = "replicate.east.west"
-OURS = {"airmirror-spark", "airmirror-airflow"}
+OURS = {"airmirror-spark": 1.3e9, "airmirror-airflow": 1.8e9}  # the most bytes of each; Airflow has Java and Spark too
+BASE_BYTES = 130e6  # of python:3.11-slim-bookworm itself: an engine may have another one in its place
+CHECKS, ANSWERS = 10, 50  # of each container, and of the API server, to measure what one costs
 OPTIONAL = "grafana"  # nothing here asks it
 RECORDS, BYTES = 400_000, 250
 KEPT = {"retention.ms": "-1"}  # the records are of a day long ago
 READY_SECONDS, RUN_SECONDS = 600.0, 900.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """How the engine asks a container whether it is well, and every how many seconds."""
+
+    command: tuple[str, ...]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,15 @@ class Stack:
             *self.services
         } - {"airflow-init"}
 
+    def watched(self) -> dict[str, Check]:
+        """The checks of the containers that run, by their ids."""
+        found = {}
+        for container in json.loads(run("docker", "inspect", *self.compose("ps", "--quiet").split())):
+            kind, *words = container["Config"]["Healthcheck"]["Test"]
+            command = tuple(words) if kind == "CMD" else ("sh", "-c", *words)
+            found[container["Id"]] = Check(command, container["Config"]["Healthcheck"]["Interval"] / 1e9)
+        return found
+
     def cluster(self, name: str) -> str:
         return f"localhost:{self.ports[name]}"
 
@@ -85,13 +104,6 @@ class Stack:
         """Airmirror's own comparison, in its container, and one that knows nothing of it."""
         self.compose("exec", "-T", "airflow-scheduler", "airmirror", "verify", "--flow", "east->west")
         assert assert_mirrored(self.cluster("east"), topic, self.cluster("west"), f"east.{topic}") == count
-
-
-def run(*words: str, directory: Path = ROOT) -> str:
-    """The command's output; fails with all that it said."""
-    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(words)}: {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
 
 
 def await_result(look: Callable[[], Any], seconds: float, every: float = 3.0) -> Any:
@@ -116,17 +128,16 @@ def image_ids() -> list[str]:
     return run("docker", "image", "inspect", "--format", "{{.Id}}", *sorted(OURS)).split()
 
 
+def bytes_of(image: str) -> int:
+    return int(run("docker", "image", "inspect", "--format", "{{.Size}}", image))
+
+
 def startable(services: dict[str, Any]) -> tuple[str, ...]:
     """The services whose images the engine has, or is given by a registry; only Grafana may be missing."""
     found = []
     for name, service in services.items():
         image = service["image"]
-        had = subprocess.run(["docker", "image", "inspect", image], capture_output=True).returncode == 0
-        if (
-            image in OURS
-            or had
-            or subprocess.run(["docker", "pull", "--quiet", image], capture_output=True).returncode == 0
-        ):
+        if image in OURS or is_to_be_had(image):
             found.append(name)
         elif name != OPTIONAL:
             pytest.skip(f"containers are started from images, and {image} is not here: docker pull {image}")
@@ -191,7 +202,36 @@ def test_images_are_built_once_and_what_is_mounted_is_no_part_of_them(stack: Sta
         "--filter",
         f"label=com.docker.compose.project={stack.project}",
     )
-    assert {image for image in made.split() if image.startswith("airmirror")} == OURS
+    assert {image for image in made.split() if image.startswith("airmirror")} == OURS.keys()
+
+
+def test_images_are_no_larger_than_what_is_in_them(stack: Stack) -> None:
+    (python,) = re.findall(r"^ARG PYTHON=(.+)$", (stack.directory / "Dockerfile").read_text(), re.MULTILINE)
+    base = f"python:{python}-slim-bookworm"
+    more = (bytes_of(base) if is_to_be_had(base) else BASE_BYTES) - BASE_BYTES
+    sizes = {image: bytes_of(image) - more for image in OURS}
+    assert all(sizes[image] <= most for image, most in OURS.items()), sizes
+
+
+def test_checks_of_health_cost_less_than_a_twentieth_of_a_core(stack: Stack) -> None:
+    """What the engine and what it starts need for each check, and what the API server needs to answer those that ask it."""
+    processes, services = engine(), stack.watched()
+    if not processes:
+        pytest.skip("the engine's processor time is counted, and it runs on another machine")
+    share = 0.0
+    for identity, check in services.items():
+        before = processor_seconds(processes)
+        for _ in range(CHECKS):
+            run("docker", "exec", identity, *check.command)
+        share += (processor_seconds(processes) - before) / CHECKS / check.seconds
+    server = of_container(stack.compose("ps", "--quiet", "airflow-api-server").strip())
+    before = processor_seconds(server)
+    for _ in range(ANSWERS):
+        httpx.get(f"{stack.url('airflow-api-server')}/api/v2/monitor/health", trust_env=False).raise_for_status()
+    answer = (processor_seconds(server) - before) / ANSWERS
+    share += sum(answer / check.seconds for check in services.values() if "/api/v2/" in " ".join(check.command))
+    print(f"checks of health: {share:.2%} of a core")
+    assert 0 < share < 0.05
 
 
 def test_a_worker_is_killed_in_mid_window(stack: Stack) -> None:

@@ -9,9 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin
 
-import httpx
 import psutil
 import pytest
 from sqlalchemy.engine import make_url
@@ -23,6 +21,7 @@ from airmirror_local.spark_connect import ConnectServer
 from airmirror_local.stack import DAGS
 from support.apart import Users, users
 from support.databases import new_database
+from support.links import links, opened
 from support.redis import running_redis
 from support.schedules import daily
 from support.topics import Record, assert_mirrored, create_topic, produce
@@ -131,26 +130,6 @@ def airflow(
         socket.chmod(0o700)
 
 
-def links(stack: AirflowStack, client: AirflowClient, dag_id: str, run_id: str) -> dict[str, str]:
-    """The text of our pages that a run's tasks lead to, by task and button; each link must open, a page with a log-in only."""
-    found = {}
-    for task in client.tasks(dag_id, run_id):
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/links"
-        for name, link in client.request("GET", path)["extra_links"].items():
-            if not link:
-                continue
-            answer = opened(stack, link, {"Authorization": client._http.headers["Authorization"]})
-            assert answer.status_code == 200, (task, name, link, answer.text)
-            if link.startswith("airmirror/"):  # another one is to a run, in Airflow's own pages
-                assert opened(stack, link, {}).status_code == 401
-                found[f"{task}: {name}"] = answer.text
-    return found
-
-
-def opened(stack: AirflowStack, link: str, headers: Mapping[str, str]) -> httpx.Response:
-    return httpx.get(urljoin(f"{stack.url}/", link), headers=headers, trust_env=False, timeout=120)
-
-
 def ran(client: AirflowClient, dag_id: str, conf: dict[str, Any], homes: Users) -> str:
     """Trigger a run, which must be green; its id."""
     run_id = client.trigger(dag_id, conf)
@@ -179,22 +158,21 @@ def test_every_link_of_a_run_opens_where_nothing_is_shared_but_kafka_and_a_datab
         run = client.wait(lambda: client.runs(DAG))[0]["dag_run_id"]
         assert client.wait_for_run(DAG, run) == "success", logs(homes, run)
         assert assert_mirrored(east, topic, west, f"{SOURCE}.{topic}") == 400
-        shown = links(airflow, client, DAG, run)
+        shown = links(client, DAG, run)
         assert shown.keys() == {"verify_window: Data Docs"}
         assert "all 2 partitions passed" in (text := shown.popitem()[1])
         assert NOTES in text, "the expectations in the DAGs folder count"
 
         operate, audit = f"operate.{SOURCE}.west", f"audit.{SOURCE}.west"
         form = {"runbook": "failover", "verb": "plan", "way": "disaster", "reason": "INC-7"}
-        shown = links(airflow, client, operate, ran(client, operate, form, homes))
+        shown = links(client, operate, ran(client, operate, form, homes))
         assert shown.keys() == {"failover.plan: Report"} and topic in shown.popitem()[1]
-        shown = links(airflow, client, audit, ran(client, audit, {"what": "report"}, homes))
+        shown = links(client, audit, ran(client, audit, {"what": "report"}, homes))
         assert shown.keys() == {"report: Report"} and f"{SOURCE}.{topic}" in shown.popitem()[1]
 
         # The console, in a service that has read no file of a task, leads to all three.
-        headers = {"Authorization": client._http.headers["Authorization"]}
-        page = opened(airflow, f"airmirror/console/api/flows/{DAG}", headers).json()
+        page = opened(client, f"airmirror/console/api/flows/{DAG}").json()
         leads = [row["page"] for row in page["windows"] if row["page"]] + [each["page"] for each in page["reports"]]
         assert [each["kind"] for each in page["reports"]] == ["reports", "failover-plans"] and len(leads) == 3
-        assert [opened(airflow, lead, headers).status_code for lead in leads] == [200, 200, 200]
+        assert [opened(client, lead).status_code for lead in leads] == [200, 200, 200]
     assert not list(homes.directory.rglob("*.html")), "no page lies in a file"
