@@ -155,13 +155,13 @@ dist: install ## build the wheel and the sdist into dist/, and check their descr
 docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code, the tables of docs/compatibility.md
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
-site: ## build the pages as a site with a search in build/site; a broken link is an error
-	@$(UV) $(SPHINX); $$scratch/bin/sphinx-build -q -W --keep-going -c docs/site -d $$scratch/doctrees . build/site; \
+site: ## build the pages as a site with a search, a folder for each version, in build/site; a broken link is an error
+	@$(UV) $(SPHINX); $$scratch/bin/python docs/site/build.py build/site; \
 	echo "Open build/site/index.html."
 
 # What fails is written down too.
 compatibility: install $(OLDEST) ## run the tests of docs/compatibility.md and write into it what passed (an hour, 10 GB in .local); ONLY=…: of these folders and files
-	-$(call PYTEST,2) --junitxml build/tried.xml $(or $(ONLY),tests/windows/test_old_brokers.py tests/test_requirements.py $(addprefix tests/environments/test_,scenarios.py other_sparks.py other_airflows.py) tests/on_airflow/test_parsing.py)
+	-$(call PYTEST,2) --junitxml build/tried.xml $(or $(ONLY),tests/windows/test_old_brokers.py tests/test_requirements.py tests/test_quickstarts.py $(addprefix tests/environments/test_,scenarios.py other_sparks.py other_airflows.py) tests/on_airflow/test_parsing.py)
 	PYTHONPATH=tests $(BIN)/python -m support.compatibility build/tried.xml
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -120,3 +122,44 @@ def test_no_page_installs_by_a_name_that_is_not_ours_on_a_package_index() -> Non
         'pip install "$(echo dist/airmirror-*.whl)"'
     )
     assert len(pages) > 30 and [page.name for page in pages if by_name.search(page.read_text())] == []
+
+
+def test_the_site_has_the_pages_of_every_release_and_lists_them(tmp_path: Path) -> None:
+    make = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["make"]
+    sources, site, built = tmp_path / "sources", tmp_path / "site", []
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=any", "-c", "user.email=any@example.org")
+        subprocess.run(["git", *who, *words], cwd=sources, check=True, capture_output=True)
+
+    def build(of: Path, into: Path) -> None:
+        text = (of / "CHANGELOG.md").read_text()
+        built.append(text.split()[1])
+        into.mkdir()
+        (into / "index.html").write_text(text)
+
+    def commit(head: str) -> None:
+        (sources / "CHANGELOG.md").write_text(f"## {head}\n")
+        git("add", ".")
+        git("commit", "--quiet", "--message", "any")
+
+    def listed() -> list[str]:
+        built.clear()
+        make(sources, site, build)
+        lines = re.findall(r'<li><a href="(.*?)/index.html">(.*?)</a>(.*)\n', (site / "index.html").read_text())
+        assert all((site / folder / "index.html").is_file() and folder == name for folder, name, _ in lines)
+        return [name + note for _, name, note in lines]
+
+    sources.mkdir()
+    (sources / "CHANGELOG.md").write_text("## [0.1.0] - unreleased\n")
+    assert (listed(), built) == (["0.1.0 (unreleased)"], ["[0.1.0]"])
+    git("init", "--quiet")
+    for version in ("0.1.0", "0.9.0"):
+        commit(f"[{version}] - 2030-01-31")
+        git("tag", f"v{version}", *(["--annotate", "--message", "any"] if version == "0.1.0" else []))
+    git("tag", "vote")
+    commit("[0.10.0] - unreleased")
+    assert listed() == ["0.10.0 (unreleased)", "0.9.0", "0.1.0"]
+    assert sorted(built) == ["[0.1.0]", "[0.10.0]", "[0.9.0]"], "what was built before the tag is no release's pages"
+    assert "2030-01-31" in (site / "0.1.0" / "index.html").read_text()
+    assert listed()[1:] == ["0.9.0", "0.1.0"] and built == ["[0.10.0]"], "a release is built once"

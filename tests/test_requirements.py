@@ -1,4 +1,4 @@
-"""The pinned versions agree: PySpark with its client, and the executors' packages with ours."""
+"""The pinned versions agree: PySpark with its client, executors' packages with ours, what is tried with what Airflow forces."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from support import ROOT
-from support.resolution import CASES, Case, install_uv, resolve
+from support import ROOT, installed
+from support.resolution import AIRFLOWS, CASES, Case, install_uv, kept, resolve, strangers
 
 # Spark brings these to every executor that runs Python.
 SPARKS_OWN = frozenset({"pyarrow", "pyspark"})
@@ -99,3 +99,41 @@ def uv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.airflow}-{case.python}-{case.extras}")
 def test_it_installs_beside_every_airflow_that_it_runs_on(case: Case, uv: Path) -> None:
     assert resolve(uv, case) == ""
+
+
+def test_what_is_kept_of_airflow_s_constraints_is_all_that_names_our_packages() -> None:
+    """A line that is not kept lets the resolver choose another version than managed Airflow forces."""
+    locked = [pin.name for pin in pins("requirements.txt")]
+    for airflow in (each for each, has_constraints in AIRFLOWS.items() if has_constraints):
+        assert len(kept(airflow)) > 150 and strangers(locked, kept(airflow)) == [], airflow
+        named = [line for line in kept(airflow) if not line.startswith("#")]
+        without = strangers(locked, named)
+        assert "numba" in without and not [name for name in without if name.startswith("apache-airflow-providers-")]
+
+
+def test_an_environment_is_made_anew_where_anything_else_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[str]] = []
+
+    def run(command: list[object], **_: object) -> None:
+        words = [str(word) for word in command]
+        made.append(words)
+        (tmp_path / "any" / "bin").mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(installed, "INSTALLED", tmp_path)
+    monkeypatch.setattr(installed, "install_uv", lambda directory: directory)
+    monkeypatch.setattr(subprocess, "run", run)
+    asked = [
+        (["one"], ["one==1"], True),
+        (["one"], ["one==1"], False),
+        (["one"], ["one==2"], True),
+        (["one", "two"], ["one==2"], True),
+        (["one", "two"], ["one==2"], False),
+    ]
+    for packages, limits, anew in asked:
+        made.clear()
+        python = installed.environment("any", installed.HERE, packages, limits)
+        assert python == tmp_path / "any" / "bin" / "python" and bool(made) is anew, (packages, limits)
+        assert not anew or made[-1][-len(packages) :] == packages
+        assert (tmp_path / "any" / "constraints.txt").read_text() == "\n".join(limits)

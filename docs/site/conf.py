@@ -27,6 +27,16 @@ highlight_language = "none"
 html_theme = "furo"
 html_additional_pages = {"index": "start.html"}
 templates_path = ["."]
+html_sidebars = {  # of furo, and the way to the pages of other versions, which build.py lists
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "versions.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False

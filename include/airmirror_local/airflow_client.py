@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
@@ -138,8 +139,22 @@ class AirflowClient:
 
     def wait_for_run(self, dag_id: str, run_id: str, seconds: float = PATIENCE_SECONDS) -> str:
         """The state in which a run ended: ``success`` or ``failed``."""
-        state = self.wait(lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds)
+        with self.telling_what_waits(dag_id, run_id):
+            state = self.wait(lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds)
         return str(state)
+
+    @contextmanager
+    def telling_what_waits(self, dag_id: str, run_id: str) -> Iterator[None]:
+        """Note on a TimeoutError which tasks of the run have not succeeded, with the ends of their logs."""
+        try:
+            yield
+        except TimeoutError as error:
+            for name, found in self.tasks(dag_id, run_id).items():
+                if found["state"] not in ("success", "skipped"):
+                    error.add_note(f"{name}: {found['state']}, attempt {found['try_number']}")
+                    if found["try_number"]:
+                        error.add_note(self.log(dag_id, run_id, name, found["try_number"])[-3000:])
+            raise
 
 
 def _line(line: Any) -> str:

@@ -145,7 +145,7 @@ def killed_in_mid_window(
     settings = {"window.commit.bytes": "20000"}  # and tasks.max = auto: Spark is asked for its cores
     flow = mirror(east, west, tmp_path, settings=settings, ledger_url=url, through=west_proxy.bootstrap)
     produce(east, flow.topic, numbered(4000, size=200), records_per_batch=50)
-    hold = Hold(PRODUCE, number=west_proxy.requests[PRODUCE] + 25)
+    hold = Hold(PRODUCE, number=west_proxy.requests[PRODUCE] + 10)  # a busy machine takes larger parts: 20 in all
     west_proxy.on_request = hold
     with environment.started(flow, url, "killed", tmp_path) as process:
         try:

@@ -32,6 +32,7 @@ from support.topics import assert_mirrored, create_topic
 
 SECRET = "planted-8c1f0e"
 VIEWER = "vera"  # a user who may look, and start nothing
+WAITING = ("awaiting_input", "deferred")  # an answer to a task in another state fails it, or wakes nobody
 NAMES = (
     "scheduled",
     "gate",
@@ -248,7 +249,7 @@ class AirflowFlow:
             except httpx.HTTPStatusError as error:
                 assert error.response.status_code == 404
                 return None
-            is_waiting = self.client.tasks(dag_id, run_id)[task]["state"] != "running"  # an answer before that fails it
+            is_waiting = self.client.tasks(dag_id, run_id)[task]["state"] in WAITING
             return found if is_waiting and not found["response_received"] else None
 
         found = self.client.wait(asked)
@@ -264,20 +265,13 @@ class AirflowFlow:
             return str(self.client.tasks(dag_id, run_id)[task]["state"])
 
         def answered() -> bool:
-            if state() in ("awaiting_input", "deferred"):  # an answer before that wakes nobody
+            if state() in WAITING:
                 with suppress(httpx.HTTPStatusError):  # it is answered, or asks no more
                     self.client.request("PATCH", path, {"chosen_options": [option], "params_input": given})
             return state() == "success"
 
-        try:
+        with self.client.telling_what_waits(dag_id, run_id):
             self.client.wait(answered)
-        except TimeoutError as error:
-            for name, found in self.client.tasks(dag_id, run_id).items():
-                if found["state"] not in ("success", "skipped"):
-                    error.add_note(f"{name}: {found['state']}, attempt {found['try_number']}")
-                if found["state"] in ("running", "failed", "up_for_retry", "awaiting_input", "deferred"):
-                    error.add_note(self.client.log(dag_id, run_id, name, found["try_number"])[-3000:])
-            raise
         return question
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:

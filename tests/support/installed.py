@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -34,9 +36,13 @@ def python_of(minor: str) -> Path:
 
 
 def environment(name: str, python: str, packages: Sequence[str], limits: Sequence[str] = ()) -> Path:
-    """The Python of the environment of that name, which has the packages within the limits (lines of a constraints file)."""
+    """The Python of the environment of that name, which has the packages within the limits (lines of a constraints file).
+
+    It is made anew where something else is asked for than what it was made of.
+    """
     home = INSTALLED / name
-    if not (done := home / "installed").exists():
+    asked = hashlib.sha256(json.dumps([python, list(packages), list(limits)]).encode()).hexdigest()
+    if not (done := home / "installed").exists() or done.read_text() != asked:
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run([python_of(python), "-m", "venv", "--without-pip", home], check=True)
         uv = INSTALLED / "uv" / "bin" / "uv"
@@ -45,7 +51,7 @@ def environment(name: str, python: str, packages: Sequence[str], limits: Sequenc
         (constraints := home / "constraints.txt").write_text("\n".join(limits))
         command = [uv, "pip", "install", "--quiet", "--python", home / "bin" / "python", "--constraint", constraints]
         subprocess.run([*command, *packages], check=True)
-        done.touch()
+        done.write_text(asked)
     return home / "bin" / "python"
 
 

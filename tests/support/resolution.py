@@ -9,8 +9,11 @@ import re
 import subprocess
 import tempfile
 import venv
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from support import ROOT
 
@@ -37,6 +40,19 @@ class Case:
 
 
 CASES = [Case(airflow, python, extras) for airflow in AIRFLOWS for python in PYTHONS for extras in ("airflow", "all")]
+_UNNAMED = "# It has no line for: "
+
+
+def kept(airflow: str) -> list[str]:
+    """The lines of an Airflow's own constraints that are kept here; none for an Airflow as the index has it."""
+    return (KEPT / f"airflow-{airflow}.txt").read_text().splitlines() if AIRFLOWS[airflow] else []
+
+
+def strangers(names: Iterable[str], lines: Sequence[str]) -> list[str]:
+    """The packages that neither a line of the constraints names nor the list of those of which Airflow names none."""
+    known = {line.partition("==")[0] for line in lines if not line.startswith("#")}
+    known |= {name for line in lines if line.startswith(_UNNAMED) for name in line.removeprefix(_UNNAMED).split()}
+    return sorted({str(canonicalize_name(name)) for name in names} - {canonicalize_name(name) for name in known})
 
 
 def install_uv(directory: Path) -> Path:
@@ -50,9 +66,8 @@ def install_uv(directory: Path) -> Path:
 
 def resolve(uv: Path, case: Case) -> str:
     """What stands in the way of installing the wheel there: nothing, or the resolver's words."""
-    limits = [f"apache-airflow=={case.airflow}"]
-    if AIRFLOWS[case.airflow]:
-        limits += (KEPT / f"airflow-{case.airflow}.txt").read_text().splitlines()
+    lines = kept(case.airflow)
+    limits = [f"apache-airflow=={case.airflow}", *lines]
     if case.extras == "all" and case.airflow in WHOLE_SPARK:
         limits.append(WHOLE_SPARK[case.airflow])
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -75,4 +90,8 @@ def resolve(uv: Path, case: Case) -> str:
     found = dict(line.split("==", 1) for line in done.stdout.splitlines() if "==" in line)
     if found.get("pyspark", found["pyspark-client"]) != found["pyspark-client"]:
         return f"pyspark {found['pyspark']} and pyspark-client {found['pyspark-client']} own the same folder"
+    if lines and (asked := strangers(found, lines)):
+        return (
+            f"{', '.join(asked)}: neither among the lines of Airflow's own constraints nor among what these do not name"
+        )
     return ""
