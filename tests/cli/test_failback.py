@@ -33,12 +33,16 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     file = tmp_path / "plan"
     over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
     assert over.exit_code == 0, over.output
+    none, back = command("failback", "plan"), f"west->{command.alias}"
+    assert none.exit_code == 1 and "stop there is a reverse flow" in none.stdout, none.output
+    command.file.write_text(f"{command.file.read_text()}\n{back}.enabled = true\n{back}.topics = nothing\n")
     equal = command("failback", "plan")
     assert equal.exit_code == 0 and "0 records of the source not replicated" in equal.stdout, equal.output
     produce(east, topic, numbered(5, 20), partition=0)
     produce(west, remote, numbered(3, 100), partition=0)
     plan = command("failback", "plan", "--write", str(file))
     assert plan.exit_code == 1 and "Not replicated" in plan.stdout and "20 to 24" in plan.stdout, plan.output
+    assert "stop all records of the source are replicated" in plan.stdout
     assert (
         "Written on the target since" in plan.stdout
         and "21 to 23" in plan.stdout
@@ -56,6 +60,7 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     assert [each.value for each in read_all(west, into)[0]] == [each.value for each in numbered(5, 20)]
     again = command("failback", "run", "--step", "rescue", *WHY, "--yes")
     assert again.exit_code == 0 and "nothing is left" in again.stdout
+    assert command("failback", "plan").exit_code == 0, "what is left was written on the target, and returns"
 
 
 @pytest.mark.long

@@ -40,5 +40,5 @@ def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker,
     assert gone.exit_code == 1 and "needs its source" in gone.output and "--way disaster" in gone.output
     assert "would be unfrozen" in command("failover", "undo", *WHY).stdout
     assert committed(west, group) == {(remote, 0): 15}
-    undone = command("failover", "undo", *WHY, "--yes")
+    undone = command("failover", "undo", *WHY, "--yes", "--write", str(file))
     assert undone.exit_code == 0 and f"{command.flow} is unfrozen" in undone.stdout and committed(west, group) == {}

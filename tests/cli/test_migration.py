@@ -38,8 +38,8 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
             refused = command("migration", "undo", *shop, *decided)
             assert refused.exit_code == 1 and group in refused.output, refused.output
     assert committed(west, group) == {(remote, 0): 15}
-    assert command("migration", "undo", *shop, *DECIDED).exit_code == 0
     file = tmp_path / "report"
+    assert command("migration", "undo", *shop, *DECIDED, "--write", str(file)).exit_code == 0
     good = command("migration", "rehearse", *shop, "--write", str(file))
     assert good.exit_code == 0 and "20 records equal on both sides, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()
@@ -53,7 +53,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     produce(west, remote, numbered(7, 100), partition=0)
     said = command("migration", "undo", *shop, *DECIDED[:-1])
     assert said.exit_code == 0 and "7 records were written there" in said.stdout and "they return" in said.stdout
-    undone = command("migration", "undo", *shop, *DECIDED)
+    undone = command("migration", "undo", *shop, *DECIDED, "--write", str(file))
     assert undone.exit_code == 0 and "shop is undone" in undone.stdout, undone.output
     values = [[each.value for each in read_all(cluster, name)[0]] for cluster, name in ((east, topic), (west, remote))]
     assert values[0] == values[1] and len(values[0]) == 27 and committed(east, group) == {(topic, 0): 15}

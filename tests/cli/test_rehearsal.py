@@ -28,7 +28,8 @@ def test_the_command_prints_the_report_and_fails_where_a_failover_would(
     assert over.exit_code == 0, over.output
     frozen = command("failover", "rehearse", "--write", str(file))
     assert frozen.exit_code == 1 and "was frozen by ada" in frozen.output
-    assert command("failover", "undo", "--reason", "r", "--by", "ada", "--yes").exit_code == 0
+    undo = ("undo", "--reason", "r", "--by", "ada", "--yes", "--write", str(tmp_path / "undone"))
+    assert command("failover", *undo).exit_code == 0
     good = command("failover", "rehearse", "--write", str(file))
     assert good.exit_code == 0 and "0 of 20 records missing, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()

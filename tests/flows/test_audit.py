@@ -6,12 +6,14 @@ from pathlib import Path
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotReplicated, Range, audit, ranges_of
-from airmirror.flows.audit_report import as_text, audit_page
+from airmirror.flows.audit_report import as_text, shown_audit
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.naming import mapping_topic
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.partitions import TopicPartition
+from airmirror.report.canonical import canonical, parsed
+from airmirror.report.page import page
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder, run_window
@@ -132,10 +134,11 @@ def test_a_difference_is_found_and_both_sides_are_counted(east: Broker, west: Br
     assert [(bucket.source, bucket.target) for bucket in found.buckets.values()] == [(10, 10)] * 6
     (row,) = found.partitions
     assert row.range.key == TopicPartition(flow.topic, 0) and row.equal < 60
-    text = as_text(found)
-    assert "2023-11-14 22:00" in text and "key, value, headers or timestamp are not equal" in text
-    shown = audit_page(found, "a<b")
-    assert "a&lt;b" in shown and "data:image/png;base64,iVBOR" in shown and "not equal" in shown
+    made = shown_audit(found, flow.flow.name, "a<b")
+    assert "key, value, headers or timestamp are not equal" in as_text(made) and not made.is_good
+    shown = page(parsed(canonical(made.as_dict() | {"signer": None})))
+    assert "a&lt;b" in shown and shown.count("<polyline ") == 3 and "not equal" in shown
+    assert "2023-11-14 22:00" in shown and "records on the target, at most 10; " in shown
 
 
 def test_what_is_missing_on_the_target_is_counted(east: Broker, west: Broker, tmp_path: Path) -> None:

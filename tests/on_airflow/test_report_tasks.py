@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +17,12 @@ from airmirror.cli.main import app
 from airmirror.config import UnknownComparison, parse
 from airmirror.evidence import mirrors
 from airmirror.evidence.mirrors import NothingToCompare
+from airmirror.flows.audit import Range
 from airmirror.flows.report_rows import Span
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.audit import OffsetRange, compare_ranges
 from airmirror.on_airflow.tasks.report import (
     ClustersDiffer,
     ComparisonChoice,
@@ -28,7 +32,7 @@ from airmirror.on_airflow.tasks.report import (
     compare,
     report,
 )
-from airmirror.on_airflow.tasks.runbooks import Asked, ask
+from airmirror.on_airflow.tasks.runbooks import Asked, ask, ask_undo
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
 from airmirror.report.errors import BadKey
@@ -92,10 +96,15 @@ def test_reports_of_a_flow_and_of_a_comparison(
     flow: Mirror, place: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, pages, name = Ed25519PrivateKey.generate(), list[str](), flow.flow.name
-    with pytest.raises(BadKey, match="no such connection"):  # before anything is done
-        ask(Asked(place, name, FAILOVER, FailoverOrder()), "drain")
+    asked = Asked(place, name, FAILOVER, FailoverOrder())
+    for asks in (lambda: ask(asked, "drain"), lambda: ask_undo(asked)):
+        with pytest.raises(BadKey, match="no such connection"):  # before anything is done
+            asks()
     with pytest.raises(BadKey, match="no such connection"):
         report(place, name, Span(), "run-0", pages.append)
+    audited = partial(compare_ranges, place, name, Selection(), strict=True, show=pages.append)
+    with pytest.raises(BadKey, match="no such connection"):  # whatever is wrong with what was to be read
+        audited(OffsetRange(Range(flow.topic, 0, 0, 99)), "run-0")
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     monkeypatch.setenv("AIRFLOW_CONN_REPORT_KEY", json.dumps({"conn_type": "generic", "password": pem}))
     report(place, name, Span(), "run-1", pages.append)
@@ -105,6 +114,7 @@ def test_reports_of_a_flow_and_of_a_comparison(
     compare(
         place, "mine", ComparisonChoice(first_ms=1_700_000_000_010, end_ms=1_700_000_000_030), "run-2", pages.append
     )
+    audited(OffsetRange(Range(flow.topic, 0, 0, 50)), "run-1")
     produce(flow.target, flow.remote_topic, [Record(b"stranger")])
     with pytest.raises(ClustersDiffer, match=f"{flow.topic}-0") as failed:
         compare(place, "mine", ComparisonChoice(), "run-3", pages.append)
@@ -112,13 +122,19 @@ def test_reports_of_a_flow_and_of_a_comparison(
     assert pages == [
         f"reports/{name}/run-1.html",
         f"reports/{name}/run-2.html",
-        *(f"compare/mine/run-{number}.html" for number in (1, 2, 3)),
+        *(f"compare/mine/run-{number}.html" for number in (1, 2)),
+        f"audits/{name}/run-1.html",
+        "compare/mine/run-3.html",
     ]
     fetched = CliRunner().invoke(app, ["report", "fetch", str(tmp_path / "docs"), "--ledger", place.ledger])
-    assert fetched.exit_code == 0 and "20 files that were not there" in fetched.stdout, fetched.output
+    assert fetched.exit_code == 0 and "24 files that were not there" in fetched.stdout, fetched.output
     files = [tmp_path / "docs" / json_of(page).replace("->", ".") for page in pages]
+    audit = files.pop(4)
     found = [json.loads(file.read_bytes()) for file in files]
     assert [each["is_good"] for each in found] == [True, False, True, True, False]
+    told = json.loads(audit.read_bytes())
+    assert told["is_good"] and told["sections"]["partitions"][0]["equal"] == 50
+    assert check(audit, name_of(key.public_key())).wrong == ()
     assert [each["numbers"][2]["value"] for each in found[2:]] == [50, 20, 50]
     for newest in (files[1], files[4]):  # each chain by itself
         checked = check(newest, name_of(key.public_key()))

@@ -14,7 +14,7 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.pages import pages_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
-from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, ask_undo, plan, rehearse, take
+from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, ask_undo, plan, rehearse, take, take_back
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo, Incomplete, NoSuchStep
 from airmirror.runbooks.moving import PutBack
@@ -100,13 +100,22 @@ def test_a_page_of_any_verb_is_among_those_that_the_console_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runbooks, "opened_flow", lambda *_: nullcontext(SITE))
-    book = asked(tmp_path, counting(rehearse=lambda *_: document("all is well"), part=lambda order: "shop"))
+    undo = Undo("", "", "", look=lambda *_: document("to be undone"), do=lambda *_: document("undone"))
+    book = asked(tmp_path, counting(rehearse=lambda *_: document("all is well"), part=lambda order: "shop", undo=undo))
     plan(book, "plan", (), "planned", lambda page: None)
     rehearse(book, "rehearsed", lambda page: None)
     take(book, "two", (), 0.0, "taken", lambda page: None)
+    shown: list[str] = []
+    take_back(book, "undone", shown.append)
+    assert "by ada: why" in kept(shown[0], ledger_in(tmp_path))
     with Ledger(ledger_in(tmp_path)) as ledger:
         found = {each["kind"]: each["name"] for each in reports_of(pages_of(ledger.engine, FLOW.name))}
-    assert found == {"count-plans": "planned", "count-shop-rehearsals": "rehearsed", "counts": "taken"}
+    assert found == {
+        "count-plans": "planned",
+        "count-shop-rehearsals": "rehearsed",
+        "counts": "taken",
+        "count-undos": "undone",
+    }
 
 
 def test_a_rehearsal_of_any_runbook_is_kept_and_fails_where_it_would_go_wrong(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -292,7 +293,10 @@ def test_a_dry_run_writes_nothing_and_an_undo_shows_before_it_does(
     done = command("run", *WORDS, "--yes", "--write", str(tmp_path / "count"))
     assert done.exit_code == 0 and "counted to 3" in done.stdout and (tmp_path / "count.json").exists(), done.output
     assert "would be undone" in command("undo", *WORDS).stdout and world.done
-    assert "undone" in command("undo", *WORDS, "--yes").stdout and not world.done
+    undone = command("undo", *WORDS, "--yes", "--write", str(tmp_path / "undone"))
+    assert "undone" in undone.stdout and "The report: " in undone.stdout and not world.done
+    told = json.loads((tmp_path / "undone.json").read_text())
+    assert (told["headline"], told["by"], told["reason"]) == ("undone", "ada", "why")
     some = command("run", *WORDS, "--step", "two", "--yes", "--json")
     assert some.exit_code == 0 and '"two is done"' in some.stdout and world.done == ["two"]
     assert command("run", *WORDS, "--step", "four", "--yes").exit_code == 2

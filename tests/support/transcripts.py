@@ -98,11 +98,11 @@ def disaster(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
     commit(east, "billing", {("orders", 0): 400, ("orders", 1): 437, ("orders", 2): 460})
     commit(east, "audit", {("payments", 0): 250})
     command("failover", "run", "--way", "planned", *WHY, "a drill", "--write", command.place("drill"))
-    command("failover", "undo", *WHY, "the drill is over")
+    command("failover", "undo", *WHY, "the drill is over", "--write", command.place("undone"))
     command("run-window", "--local")  # after which the ledger knows where groups stand
     _write(east, "payments", 0, 12)
     east.kill()
-    found = {"plan": command("failover", "plan", exits=1)}
+    found = {"plan": command("failover", "plan")}
     place = command.place("failover")
     found["failover"] = command("failover", "run", "--way", "disaster", *WHY, "east burns, INC-7", "--write", place)
     for number in range(3):
@@ -112,7 +112,7 @@ def disaster(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
     found["failback-plan"] = command("failback", "plan", exits=1)
     command("failback", "run", "--step", "rescue", *WHY, "INC-7")
     command("failback", "run", "--step", "return", *WHY, "east is back")
-    command("failback", "undo", *WHY, "not today")
+    command("failback", "undo", *WHY, "not today", "--write", command.place("undone"))
     place = command.place("failback")
     found["failback"] = command("failback", "run", *WHY, "east is back, INC-7", "--write", place)
     return found

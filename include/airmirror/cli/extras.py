@@ -15,7 +15,6 @@ EXTRAS = {
     "cryptography": "crypto",
     "great_expectations": "gate",
     "httpx": "demo",
-    "matplotlib": "airflow",
     "pandas": "gate",
     "psutil": "demo",
     "py4j": "spark",

@@ -40,7 +40,7 @@ def report_base(chosen: Path | None, what: str, flow: str, ended_ms: int) -> Pat
 def show_document(made: Document, files: Sequence[Path] = ()) -> None:
     """Show its brief sections, a line for each finding, the whole in a sentence, and where its page is.
 
-    The findings of an outcome are on its page only: they are of how things are now.
+    The findings of an outcome are on its page only: they are of how things are now, those of an undo of what it did.
     """
     shown: list[RenderableType] = []
     for section in made.sections:
@@ -49,7 +49,7 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
             rows = [[_told(name, row[name]) for name in columns] for row in section.rows]
             right = [column_title(name) for name in columns if any(_is_number(name, row) for row in section.rows)]
             shown.append(table(section.title, [*map(column_title, columns)], rows, right=right, empty=section.empty))
-    findings = [] if made.by else finding_lines(made.findings)
+    findings = [] if made.by and not made.kind.endswith(" undo") else finding_lines(made.findings)
     shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
     show(console, *shown, *([f"The report: {files[0]}"] if files else []))
 

@@ -21,6 +21,9 @@ from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Ve
 AnyRunbook = Runbook[Any, Any]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept with what is decided.")]
 NEEDED = Parameter.empty
+PLANNED = "Exit status: 0 no line begins with `stop`, 1 one does, 2 bad input."
+REHEARSED = "Exit status: 0 nothing would go wrong, 1 something would, and is listed, 2 bad input."
+UNDONE = "Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input."
 
 
 def commands_of(runbook: AnyRunbook) -> typer.Typer:
@@ -30,7 +33,8 @@ def commands_of(runbook: AnyRunbook) -> typer.Typer:
         Path | None,
         typer.Option("--write", help="Write the whole plan as PATH.html and PATH.json, over what is there."),
     ]
-    _add(group, runbook, "plan", _plan, runbook.helps["plan"], write=(plan_file, None), key=(KeyFile, None))
+    plan = f"{runbook.helps['plan']} {PLANNED}"
+    _add(group, runbook, "plan", _plan, plan, write=(plan_file, None), key=(KeyFile, None))
     decides = {"reason": (Reason, NEEDED), "by": (By, NEEDED)}
     names = ", ".join(step.name for step in runbook.steps)
     usual = f"Only this step; again for more: {names}."
@@ -41,10 +45,11 @@ def commands_of(runbook: AnyRunbook) -> typer.Typer:
     ends = {"write": report, "key": (KeyFile, None), "yes": (Yes, False)}
     _add(group, runbook, "run", _run, runbook.helps["run"], **decides, step=(only, None), **ends)
     if runbook.rehearse is not None:
-        report = (_report("rehearsal.<flow>.<time>"), None)
-        _add(group, runbook, "rehearse", _rehearse, runbook.helps["rehearse"], write=report, key=(KeyFile, None))
+        report, rehearse = (_report("rehearsal.<flow>.<time>"), None), f"{runbook.helps['rehearse']} {REHEARSED}"
+        _add(group, runbook, "rehearse", _rehearse, rehearse, write=report, key=(KeyFile, None))
     if runbook.undo is not None:
-        _add(group, runbook, "undo", _undo, runbook.undo.help, **decides, yes=(Yes, False))
+        ends["write"], undo = (_report(f"{runbook.name}-undo.<flow>.<time>"), None), f"{runbook.undo.help} {UNDONE}"
+        _add(group, runbook, "undo", _undo, undo, **decides, **ends)
     return group
 
 
@@ -162,11 +167,15 @@ def _rehearse(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: 
     end(made, given.as_json, write_document(made, base, signs, made.headline), done=True)
 
 
-def _undo(runbook: AnyRunbook, given: FlowOptions, yes: bool, **values: Any) -> None:
+def _undo(
+    runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, yes: bool, **values: Any
+) -> None:
     from airmirror.runbooks.run import undo
 
     assert runbook.undo is not None
-    order = _order(runbook, values)
+    order, signs = _order(runbook, values), signer_of(key)
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
         found = undo(runbook, site, order, Progress(tell)) if yes else runbook.undo.look(site, order)
-    end(found, given.as_json, done=yes, more="" if yes else "Nothing was written: --yes does it.")
+        base = report_base(write, f"{runbook.name}-undo", site.flow.name, found.made_ms)
+    files = write_document(found, base, signs, found.headline) if yes else []
+    end(found, given.as_json, files, done=yes, more="" if yes else "Nothing was written: --yes does it.")

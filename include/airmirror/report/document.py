@@ -32,6 +32,11 @@ class Finding:
     way_out: str = ""
 
 
+def nothing_stops(findings: Sequence[Finding]) -> bool:
+    """Return whether nothing has to be solved, or decided, before what they are about is done: *warn* is a risk alone."""
+    return all(each.level != "stop" for each in findings)
+
+
 @dataclass(frozen=True)
 class Section:
     """A table. All rows have the same columns; what ends in ``_ms`` is a time (epoch milliseconds), None where it is not known.

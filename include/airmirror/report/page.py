@@ -16,7 +16,17 @@ from airmirror.report.html import document, table
 from airmirror.times import utc
 
 MOST_ROWS = 2_000  # of a section; the JSON below has all
-PLOTTED = "progress"  # the section that is shown as curves
+DELAY = ("delay: from a record's timestamp to its commit", True)
+# Sections that are shown as curves over their ``time_ms``: what their columns are, and whether in milliseconds.
+CURVES = {
+    "progress": {"records": ("records copied so far", False), "delay_ms": DELAY},
+    "event_time": {
+        "source": ("records on the source", False),
+        "target": ("records on the target", False),
+        "longest_latency": DELAY,
+    },
+}
+PLOTTED_MS = range(4_102_444_800_000)  # up to the year 2100
 _BEGIN, _END = '<pre id="report">', "</pre>"
 # Nothing that a reader can't see, or that turns the direction of writing.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
@@ -44,7 +54,10 @@ def page(told: Mapping[str, Any]) -> str:
     for each in told["contents"]:
         rows, columns = told["sections"][each["section"]], told["columns"].get(each["section"], [])
         parts.append(f"<h2>{_text(each['title'])}</h2>" + (f"<p>{_text(each['about'])}</p>" if each["about"] else ""))
-        parts.append(plot(rows) if each["section"] == PLOTTED else _section(rows, columns))
+        if each["section"] in CURVES:
+            parts.append(plot(rows, CURVES[each["section"]]))
+        if each["section"] != "progress":  # its curves say it all
+            parts.append(_section(rows, columns))
     parts.append(f"<h2>Authenticity</h2>{_authenticity(told)}")
     embedded = html.escape(canonical(told).decode(), quote=False)
     parts.append(f"<details><summary>The whole report as JSON</summary>{_BEGIN}{embedded}{_END}</details>")
@@ -108,17 +121,15 @@ def _visible(text: str) -> str:
 WIDTH, HEIGHT = 720, 150
 
 
-def plot(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Curves of rows with ``time_ms``, ``records`` (so far) and ``delay_ms`` (None: not known)."""
-    if len(rows) < 2:
-        return "<p>Too little happened for a curve.</p>"
-    records = [(row["time_ms"], row["records"]) for row in rows]
-    delays = [(row["time_ms"], row["delay_ms"]) for row in rows if row["delay_ms"] is not None]
-    curves = _curve("records copied so far", records, f"{max(value for _, value in records):,}")
-    if len(delays) > 1:
-        most = max(value for _, value in delays) / 1000
-        curves += _curve("delay: from a record's timestamp to its commit", delays, f"{most:,.1f} s")
-    return curves
+def plot(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, tuple[str, bool]]) -> str:
+    """Curves of rows, each of those that know its column (else None) at a time that an axis has."""
+    rows, shown = [row for row in rows if row["time_ms"] in PLOTTED_MS], ""
+    for column, (title, is_ms) in curves.items():
+        points = [(row["time_ms"], row[column]) for row in rows if row[column] is not None]
+        if len(points) > 1:
+            most = max(value for _, value in points)
+            shown += _curve(title, points, f"{most / 1000:,.1f} s" if is_ms else f"{most:,}")
+    return shown or "<p>Too little happened for a curve.</p>"
 
 
 def _curve(title: str, points: Sequence[tuple[int, int]], most: str) -> str:

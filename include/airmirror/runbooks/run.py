@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -48,7 +49,8 @@ def run(
 def undo(runbook: Runbook[S, O], site: S, order: O, progress: Progress = SILENT) -> Document:
     """Undo what was done, as soon as the leases are free. Raises CannotUndo, FlowBusy, and what an undo raises."""
     assert runbook.undo is not None
-    return _patiently(runbook, site, partial(runbook.undo.do, site, order, progress), progress)
+    done = _patiently(runbook, site, partial(runbook.undo.do, site, order, progress), progress)
+    return replace(done, by=order.by, reason=order.reason)
 
 
 def _patiently(runbook: Runbook[S, O], site: S, work: Callable[[], Done], progress: Progress) -> Done:

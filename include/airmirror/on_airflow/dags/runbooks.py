@@ -97,8 +97,8 @@ class TakeStep(Reports, ApprovedStep):
         take(asked, self.step, named, begun, window_id(context), self.show)
 
 
-class UndoRunbook(ApprovedStep):
-    """Undoes what was done, when a person has approved."""
+class UndoRunbook(Reports, ApprovedStep):
+    """Undoes what was done, when a person has approved; a report."""
 
     def __init__(self, *, runbook: AnyRunbook, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -109,7 +109,8 @@ class UndoRunbook(ApprovedStep):
 
         assert self.runbook.undo is not None
         by = self.approved(context, asking(UNDO), self.runbook.undo.yes).by
-        take_back(Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by)))
+        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
+        take_back(asked, window_id(context), self.show)
 
 
 def asking(step: str) -> str:

@@ -10,14 +10,13 @@ from functools import partial
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Range, audit, ranges_of
-from airmirror.flows.audit_report import as_text, audit_page
+from airmirror.flows.audit_report import as_text, shown_audit
 from airmirror.flows.backfill import before_the_first, joined
 from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.flows.selection import Selection
-from airmirror.ledger import Ledger
-from airmirror.ledger.pages import AUDITS, PagePlace, keep_page
+from airmirror.ledger.pages import AUDITS, PagePlace
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.plans import Show
+from airmirror.on_airflow.tasks.plans import Show, keep_document, signer
 from airmirror.on_airflow.tasks.submit import SubmissionBounds
 from airmirror.on_airflow.tasks.telling import NotMirrored, phase, tell_progress
 from airmirror.on_airflow.tasks.window import check_result, opened_flow, when_free
@@ -152,6 +151,7 @@ def compare_ranges(
 
     Raises AuditFailed, after the report is written.
     """
+    signer(deployment)  # a key that is none is told before anything is read
     with opened_flow(deployment, name, selection) as opened:
         ranges = places.ranges(opened, sorted(look(opened.flow).topics), selection)
         beside = backfill_of(opened)
@@ -163,9 +163,9 @@ def compare_ranges(
             parts = before_the_first(opened, ranges)
             earlier = audit(beside, parts, refuse_before=False, refuse_missing=missing, tell=log.info)
             found = joined(found, earlier)
-    with Ledger(deployment.ledger) as ledger:
-        show(keep_page(ledger.engine, PagePlace(AUDITS, name), title, audit_page(found, f"{name}: {title}")))
-    log.info("Report: the button of this name. In short:\n%s", as_text(found))
+    made = shown_audit(found, name, title)
+    keep_document(deployment, PagePlace(AUDITS, name), title, made, show)
+    log.info("Report: the button of this name. %s In short:\n%s", made.headline, as_text(made))
     if found.errors:
         if all(error.transient for error in found.errors):
             raise found.errors[0]

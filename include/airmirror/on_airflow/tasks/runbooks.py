@@ -88,9 +88,8 @@ def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Sho
         with asked.opened() as site:
             is_undo = verb == "undo"
             made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
-    keep_document(asked.deployment, PagePlace(f"{runbook.name}-plans", asked.flow), run_id, made, show)
     log_findings(each for each in made.findings if each.level != "ok")
-    log.info("%s", made.headline)
+    _keep(asked, f"{runbook.name}-plans", run_id, made, show)
 
 
 def rehearse(asked: Asked, run_id: str, show: Show) -> None:
@@ -100,8 +99,7 @@ def rehearse(asked: Asked, run_id: str, show: Show) -> None:
     with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
         made = runbook.rehearse(opened, asked.order, PROGRESS)
     kind = "-".join(filter(None, (runbook.name, part, "rehearsals")))
-    keep_document(asked.deployment, PagePlace(kind, asked.flow), run_id, made, show)
-    log.info("%s", made.headline)
+    _keep(asked, kind, run_id, made, show)
     if not made.is_good:
         problems = tuple(row["problem"] for row in made.rows("problems"))
         raise RehearsalFailed(asked.flow, runbook.name, part, problems)
@@ -145,8 +143,7 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
         if not is_last or not is_whole(runbook, site.flow, order, ran):
             return
         made = runbook.outcome(site, order, replace(ran, seconds=time.time() - begun))
-    log.info("%s", made.headline)  # first: what is done is done, whatever becomes of the page
-    keep_document(asked.deployment, PagePlace(f"{runbook.name}s", asked.flow), run_id, made, show)
+    _keep(asked, f"{runbook.name}s", run_id, made, show)
     for section in made.sections:
         if section.name == "names":
             for row in section.rows:
@@ -164,7 +161,8 @@ def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collec
 
 
 def ask_undo(asked: Asked) -> Question:
-    """Return the question: what an undo would do now. Raises CannotUndo, NothingLeft."""
+    """Return the question: what an undo would do now. Raises BadKey, CannotUndo, NothingLeft."""
+    signer(asked.deployment)
     runbook = asked.runbook
     assert runbook.undo is not None
     with asked.opened() as site:
@@ -178,10 +176,16 @@ def ask_undo(asked: Asked) -> Question:
     return Question(subject, body(replace(found, reason=asked.order.reason), runbook.undo.text))
 
 
-def take_back(asked: Asked) -> None:
-    """Undo what was done, as soon as the flow is free. Raises CannotUndo, GroupsActive, FlowBusy."""
+def take_back(asked: Asked, run_id: str, show: Show) -> None:
+    """Undo what was done, as soon as the flow is free, and write the report. Raises CannotUndo, GroupsActive, FlowBusy."""
     with asked.opened() as site:
-        log.info("%s", undo(asked.runbook, site, asked.order, PROGRESS).headline)
+        made = undo(asked.runbook, site, asked.order, PROGRESS)
+    _keep(asked, f"{asked.runbook.name}-undos", run_id, made, show)
+
+
+def _keep(asked: Asked, kind: str, run_id: str, made: Document, show: Show) -> None:
+    log.info("%s", made.headline)  # first: what is done is done, whatever becomes of the page
+    keep_document(asked.deployment, PagePlace(kind, asked.flow), run_id, made, show)
 
 
 def _undo_of(asked: Asked, site: Any) -> Document:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.flows.freezing import taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
-from airmirror.report.document import Finding
+from airmirror.report.document import Finding, Level
 from airmirror.runbooks.failback.divergence import Divergence, divergences
 from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, reverse_finding
 from airmirror.runbooks.failover.groups import kinds_of
@@ -62,10 +62,6 @@ class FailbackPlan:
         return sum(each.since.records for each in self.partitions)
 
     @property
-    def is_equal(self) -> bool:
-        return all(each.is_equal for each in self.partitions)
-
-    @property
     def headline(self) -> str:
         lost = sum(each.lost for each in self.partitions)
         shorter = f", {lost:,} replicated offsets are not on the source any more" if lost else ""
@@ -98,7 +94,7 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
         *_findings(opened.flow.name, freeze, rows, topics or (() if freeze else apart), apart),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
-        reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow)),
+        reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow), "stop"),
     ]
     return FailbackPlan(
         flow=opened.flow.name,
@@ -128,6 +124,7 @@ def _findings(
         f"{each.key} has an open transaction from offset {each.open_from} on" for each in rows if each.open_from >= 0
     ]
     unverified = [f"{each.key} ({each.unverified:,} offsets)" for each in rows if each.unverified]
+    refused: Level = "stop" if freeze or topics else "warn"  # else windows copy it, and there is nothing to fail back
     ends = "it ends when its producer comes back, or when its time is over; then ask again"
     return [
         Finding("ok", FROZEN, f"by {freeze.by}: {freeze.reason}")
@@ -141,13 +138,13 @@ def _findings(
             command("flow", "freeze", "--reason", "…", "--yes", flow=flow),
         ),
         _judged("the source's logs are those that were copied", [f"{r.key}: {r.problem}" for r in rows if r.problem]),
-        _judged("all of the source can be read", unread, ends),
-        _judged("all records of the source are replicated or rescued", never, rescue),
+        _judged("all of the source can be read", unread, ends, refused),
+        _judged("all records of the source are replicated or rescued", never, rescue, refused),
         Finding("ok", NEW, named(waits) + ": the flow copies them when it is unfrozen" if waits else "none"),
         _judged("no application has written on the target since", since),
         _judged("all that was replicated is verified", unverified, command("verify", flow=flow)),
     ]
 
 
-def _judged(what: str, found: Sequence[str], way_out: str = "") -> Finding:
-    return Finding("warn", what, named(found), way_out) if found else Finding("ok", what, "yes")
+def _judged(what: str, found: Sequence[str], way_out: str = "", level: Level = "warn") -> Finding:
+    return Finding(level, what, named(found), way_out) if found else Finding("ok", what, "yes")

@@ -23,8 +23,7 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     summary="Fail back to the source of a flow, when it is there again.",
     helps={
         "plan": "Show what diverged since a failover: records of the source without a copy, records written on the target "
-        "since.\n\nBoth clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, "
-        "2 bad input.",
+        "since.\n\nBoth clusters are read; nothing is written but the ledger.",
         "run": "Fail back to the source: what was written on the target since returns by the reverse flow, groups "
         "are moved back, the flow is unfrozen. Killed and run again, it does what is left. Without --yes it shows where "
         "records would begin to return.\n\nThe step *rescue* copies records that are not replicated to "
@@ -66,8 +65,7 @@ FAILBACK: Runbook[Pair, FailbackOrder] = Runbook(
     outcome=later("failback.shown:ended"),
     undo=Undo(
         help="End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and "
-        "the flow stays frozen. Possible while no group has consumed further there. Exit status: 0 it is, or can be, undone, 1 "
-        "it can't, 2 bad input.",
+        "the flow stays frozen. Possible while no group has consumed further there.",
         yes="End the failback",
         text="**Approve**: nothing of these topics returns any more, and they stay frozen.",
         look=later("failback.undo:look"),

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
-from airmirror.report.document import Document, Row, Section
+from airmirror.report.document import Document, Row, Section, nothing_stops
 from airmirror.rows import row_of, rows_of
 from airmirror.runbooks.draining import undrained
 from airmirror.runbooks.failback.divergence import Divergence, Written
@@ -93,7 +93,7 @@ def shown_plan(plan: FailbackPlan) -> Document:
         kind="failback plan",
         about=f"Failback plan of {plan.flow}",
         headline=plan.headline,
-        is_good=plan.is_equal,
+        is_good=nothing_stops(plan.findings),
         asked={"flow": plan.flow},
         numbers=_numbers(plan),
         findings=plan.findings,

@@ -8,7 +8,7 @@ from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
 from airmirror.naming import is_internal_of
 from airmirror.offsets.translation import Reason
-from airmirror.report.document import Finding
+from airmirror.report.document import Finding, Level
 from airmirror.runbooks.failover.groups import GroupPoint, Kinds
 from airmirror.runbooks.failover.partitions import PartitionPoint
 from airmirror.runbooks.shown import judged
@@ -227,8 +227,8 @@ def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[st
     return Finding("ok", what, f"no difference but what stays on purpose: {named(names)}" if names else "no difference")
 
 
-def reverse_finding(flow: str, has_reverse: bool) -> Finding:
+def reverse_finding(flow: str, has_reverse: bool, level: Level = "warn") -> Finding:
     what, back = "there is a reverse flow", "->".join(reversed(flow.split("->")))
     if has_reverse:
         return Finding("ok", what, f"{back} is enabled")
-    return Finding("warn", what, f"{back} is not enabled", f"set `{back}.enabled = true` before the day")
+    return Finding(level, what, f"{back} is not enabled", f"set `{back}.enabled = true` before the day")

@@ -64,10 +64,6 @@ class FailoverPlan:
     def missing(self) -> int:
         return sum(point.missing or 0 for point in self.partitions)
 
-    @property
-    def is_ready(self) -> bool:
-        return all(finding.level == "ok" for finding in self.findings)
-
 
 def failover_plan(opened: Opened) -> FailoverPlan:
     """Look at the target, and at the source where it answers. Raises what the target raises, and what guards the clusters."""

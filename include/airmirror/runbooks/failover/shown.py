@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
-from airmirror.report.document import Document, Section
+from airmirror.report.document import Document, Section, nothing_stops
 from airmirror.rows import rows_of
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
@@ -33,7 +33,7 @@ def shown_plan(plan: FailoverPlan) -> Document:
         kind="failover plan",
         about=f"Failover plan of {plan.flow}",
         headline=headline(plan),
-        is_good=plan.is_ready,
+        is_good=nothing_stops(plan.findings),
         asked={"flow": plan.flow},
         numbers=_numbers(plan),
         findings=plan.findings,

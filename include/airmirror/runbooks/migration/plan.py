@@ -45,10 +45,6 @@ class MigrationPlan:
     target: Inventory
     groups: tuple[GroupPoint, ...]
 
-    @property
-    def is_ready(self) -> bool:
-        return all(rule.level == "ok" for rule in self.rules)
-
 
 def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> MigrationPlan:
     """Look at both clusters. Raises what guards the clusters, what they raise, and InvalidPattern."""

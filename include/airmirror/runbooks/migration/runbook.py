@@ -23,12 +23,11 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
     summary="Move a cluster's topics and clients to another one.",
     helps={
         "plan": "Take inventory of both clusters, propose what must move together, and say of every rule whether it is met."
-        "\n\nNothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.",
+        "\n\nNothing is written but the ledger.",
         "run": "Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without "
         "--yes it shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.",
         "rehearse": "Rehearse a migration while everything runs: each group's next record is read on both sides, the newest "
-        "records are compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would "
-        "not.",
+        "records are compared, rights are asked for. Both clusters are only read.",
     },
     order=MoveOrder,
     opens=later("failback.pair:opens_pair"),
@@ -87,8 +86,7 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
     outcome=later("migration.shown:ended"),
     undo=Undo(
         help="Put a move group's consumer groups back, unfreeze its topics and unblock its producers, as long as producers have "
-        "written nothing on the target; with a reverse flow also afterwards. Exit status: 0 it can be undone, or was, 1 it "
-        "can't, 2 bad input.",
+        "written nothing on the target; with a reverse flow also afterwards.",
         yes="Do it",
         text="**Approve** to take these steps back.",
         look=later("migration.undo:look"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airmirror.errors import counted, named
 from airmirror.flows.prepare import Opened
-from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.report.document import Document, Finding, Row, Section, nothing_stops
 from airmirror.rows import row_of, rows_of
 from airmirror.runbooks.failback.pair import Pair
 from airmirror.runbooks.failover.shown import POSITION
@@ -92,7 +92,7 @@ def shown_plan(plan: MigrationPlan) -> Document:
         kind="migration plan",
         about=f"Migration plan of {plan.flow}",
         headline=headline(plan),
-        is_good=plan.is_ready,
+        is_good=nothing_stops(plan.rules),
         asked={"flow": plan.flow},
         numbers={"milliseconds": round(plan.took_seconds * 1000)},
         findings=plan.rules,

@@ -47,11 +47,6 @@ class TakeoverPlan:
     drift: tuple[Drift, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def needs_somebody(self) -> bool:
-        lossy = any(incident.is_loss for found in self.histories.values() for incident in found)
-        return lossy or any(row.error is not None for row in self.partitions)
-
 
 def takeover_plan(opened: Opened) -> TakeoverPlan:
     """Look at MirrorMaker 2 and both clusters; only the ledger is written. Raises OffsetsTopicMissing, or a cluster's error."""

@@ -23,8 +23,7 @@ TAKEOVER: Runbook[Opened, TakeoverOrder] = Runbook(
     title="take over from MirrorMaker 2",
     summary="From MirrorMaker 2 to Airmirror, in the same topics.",
     helps={
-        "plan": "Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status "
-        "1: something needs a person.",
+        "plan": "Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written.",
         "run": "Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next "
         "window copies what comes. Exit status 1: a partition could not be taken over, or compared.\n\nThe step *history* "
         "compares what MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions "
@@ -62,8 +61,7 @@ HANDBACK: Runbook[Opened, HandbackOrder] = Runbook(
     summary="Back from Airmirror to MirrorMaker 2, in the same topics. First pause replicate.… and audit.… of the flow.",
     helps={
         "plan": "Show where MirrorMaker 2 would continue. A dedicated one needs nothing else: its progress is up to date. Once "
-        "it runs, --check compares its first records with the source's. Exit status 1: something is not verified, or it does "
-        "not resume at the very next record.",
+        "it runs, --check compares its first records with the source's, and ends with 1 unless it resumed at the very next one.",
         "run": "Write the progress of a connector on Connect into its workers' topic, while it is stopped; then the offset syncs "
         "and checkpoints that are due. Exit status 1: something is not verified, or a task after it failed.",
     },

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from airmirror.errors import command, counted
 from airmirror.flows.prepare import Opened
-from airmirror.report.document import Document, Finding, Row, Section
+from airmirror.report.document import Document, Finding, Row, Section, nothing_stops
 from airmirror.rows import rows_of
 from airmirror.runbooks.runbook import Progress, Ran
-from airmirror.runbooks.shown import differences
+from airmirror.runbooks.shown import differences, judged
 from airmirror.runbooks.takeover.copies import Continued, check_whole
 from airmirror.runbooks.takeover.exact import ComparedCopies, make_exact, told
 from airmirror.runbooks.takeover.order import TakeoverOrder
@@ -61,19 +61,24 @@ def shown_plan(found: TakeoverPlan) -> Document:
         for key, sync in sorted(found.syncs.items())
     ]
     running = [Finding("warn", "MirrorMaker 2 is stopped", each) for each in found.running]
+    skipped = [f"{each['topic']}-{each['partition']}: {each['found']}" for each in incidents if each["is_loss"]]
+    history = command("takeover", "run", "--step", "history", "--reason", "…", flow=found.flow)
+    way_out = f"a take-over does not copy it; after it {history} lists what the source still has of it"
+    findings = [
+        Finding("ok", "MirrorMaker 2's progress is known", f"in {', '.join(found.progress_in)}: {last}"),
+        *(running or [Finding("ok", "MirrorMaker 2 is stopped", "none of its workers is seen on the target")]),
+        judged("stop", "MirrorMaker 2 skipped no record", skipped, "none, by its offset syncs", "it did", way_out),
+        *_errors(found.partitions),
+        *(Finding("warn", "there are no warnings", each) for each in found.warnings),
+    ]
     then = command("takeover", "run", "--reason", "…", "--yes", flow=found.flow)
     return Document(
         kind="takeover plan",
         about=f"Take-over plan of {found.flow}",
         headline=f"{_counts(found.flow, found.partitions)} Stop MirrorMaker 2, then {then}",
-        is_good=not found.needs_somebody,
+        is_good=nothing_stops(findings),
         asked={"flow": found.flow},
-        findings=[
-            Finding("ok", "MirrorMaker 2's progress is known", f"in {', '.join(found.progress_in)}: {last}"),
-            *(running or [Finding("ok", "MirrorMaker 2 is stopped", "none of its workers is seen on the target")]),
-            *_errors(found.partitions),
-            *(Finding("warn", "there are no warnings", each) for each in found.warnings),
-        ],
+        findings=findings,
         sections=[
             _partitions(found.partitions),
             Section(
