@@ -28,7 +28,7 @@ from airmirror.on_airflow.tasks.report import (
     compare,
     report,
 )
-from airmirror.on_airflow.tasks.runbooks import Asked, ask
+from airmirror.on_airflow.tasks.runbooks import RunbookRequest, ask
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
 from airmirror.report.errors import BadKey
@@ -93,7 +93,7 @@ def test_reports_of_a_flow_and_of_a_comparison(
 ) -> None:
     key, pages, name = Ed25519PrivateKey.generate(), list[str](), flow.flow.name
     with pytest.raises(BadKey, match="no such connection"):  # before anything is done
-        ask(Asked(place, name, FAILOVER, FailoverOrder()), "drain")
+        ask(RunbookRequest(place, name, FAILOVER, FailoverOrder()), "drain")
     with pytest.raises(BadKey, match="no such connection"):
         report(place, name, Span(), "run-0", pages.append)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
