@@ -15,7 +15,7 @@ LARGE = {scope.name for scope in (CLOCKS, FEWER, TWO)}  # more than 10,000 state
 
 
 def marks(scope: Scope) -> list[pytest.MarkDecorator]:
-    """``make test-quick`` leaves out what explores a large scope."""
+    """``make test QUICK=yes`` leaves out what explores a large scope."""
     return [pytest.mark.seconds] if scope.name in LARGE else []
 
 
