@@ -17,15 +17,14 @@ EVERY ?=
 SKIPS ?=
 QUICK ?=
 CONSOLE ?= yes
-# Long tests in CI: brokers and commands killed at each step of a failover and a migration, and the real demos.
-KILLED := tests/migration/test_killed.py::test_
-LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_frozen \
-	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
-	$(addprefix tests/cli/test_,connections.py failback.py groups.py) $(addprefix tests/on_airflow/test_,failback.py faults.py migrate.py runs.py::test_a_failed_gate_holds_the_partition_until_it_passes) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
+# What CI runs of the long tests: all of the procedures and their pairs, commands, groups, take-overs and the ledger; a part of
+# those on a real Airflow; each demo.
+LONG_IN_CI := $(addprefix tests/,cli clusters failback failover flows ledger migration offsets pairs runbooks airmirror_local/demo) \
+	$(addprefix tests/on_airflow/test_,decide.py failback.py failover.py faults.py migrate.py runs.py::test_a_failed_gate_holds_the_partition_until_it_passes)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci compose-test kubernetes-test chaos model mutate bench soak demo up down status requirements audit dist docs site compatibility transcripts screenshots clean
+.PHONY: help install check test test-all compose-test kubernetes-test chaos model mutate bench soak demo up down requirements audit dist docs site transcripts screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +39,6 @@ up: install ## start the stack, Airflow included, and leave it running
 
 down: install ## stop what up has started
 	$(BIN)/airmirror down
-
-status: install ## where the flow of the running stack stands
-	$(BIN)/airmirror status
 
 ##@ Work on it
 
@@ -86,18 +82,12 @@ check: install site ## ruff, mypy, import-linter, the figures of the house, the 
 # pytest loads before that file too.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reorder $(SKIPS)
 
-test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (one to two minutes on 2 cores)
-	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
-
 # Five share the two cores: each waits for servers half of its time, and has brokers of its own.
-test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (9 to 15 minutes on 2 cores)
-	$(call PYTEST,5) -m "not long"
+test: install $(if $(QUICK),,$(OLDEST)) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 to 15 minutes on 2 cores); QUICK=yes: what needs no server, with fewer made-up examples (1 to 2 minutes)
+	$(if $(QUICK),$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick,$(call PYTEST,5) -m "not long")
 
-test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
-	$(call PYTEST,3) --hypothesis-profile thorough $(ONLY)
-
-test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
-	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
+test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files; ONLY=ci: what CI runs of them after test, LONG_IN_CI
+	$(call PYTEST,3) --hypothesis-profile thorough $(if $(filter ci,$(ONLY)),-m long $(LONG_IN_CI),$(ONLY))
 
 compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (20 minutes)
 	$(BIN)/pytest --no-skips tests/environments/test_compose_stack.py
@@ -152,18 +142,17 @@ dist: install ## build the wheel and the sdist into dist/, and check their descr
 	@rm -rf build include/*.egg-info
 	@$(UV) twine==$(TWINE_VERSION); $$scratch/bin/twine check --strict dist/*
 
-docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code, the tables of docs/compatibility.md
+# The tests of docs/compatibility.md; what fails is written down too.
+TRIED := tests/windows/test_old_brokers.py tests/test_requirements.py tests/test_quickstarts.py $(addprefix tests/environments/test_,scenarios.py other_sparks.py other_airflows.py) tests/on_airflow/test_parsing.py
+
+docs: install $(if $(TRY),$(OLDEST)) ## write docs/errors.md, docs/cli.md, docs/tuning.md and tables of others; TRY=yes: run the tests of docs/compatibility.md before (an hour, 10 GB in .local); TRY=…: these folders and files
+	$(if $(TRY),-$(call PYTEST,2) --junitxml build/tried.xml $(if $(filter yes,$(TRY)),$(TRIED),$(TRY)))
+	$(if $(TRY),PYTHONPATH=tests $(BIN)/python -m support.compatibility build/tried.xml)
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 site: ## build the pages as a site with a search, a folder for each version, in build/site; a broken link is an error
 	@$(UV) $(SPHINX); $$scratch/bin/python docs/site/build.py build/site; \
 	echo "Open build/site/index.html."
-
-# What fails is written down too.
-compatibility: install $(OLDEST) ## run the tests of docs/compatibility.md and write into it what passed (an hour, 10 GB in .local); ONLY=…: of these folders and files
-	-$(call PYTEST,2) --junitxml build/tried.xml $(or $(ONLY),tests/windows/test_old_brokers.py tests/test_requirements.py tests/test_quickstarts.py $(addprefix tests/environments/test_,scenarios.py other_sparks.py other_airflows.py) tests/on_airflow/test_parsing.py)
-	PYTHONPATH=tests $(BIN)/python -m support.compatibility build/tried.xml
-	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 transcripts: install ## write what commands say into docs, carried out on two small clusters: ONLY=take-over.md: into this page
 	PYTHONPATH=tests $(BIN)/python -m support.transcripts $(ONLY)

@@ -51,7 +51,7 @@ class Continuous:
 
 
 @dataclass
-class Judged:
+class VerifiedTimes:
     """The gates' verdicts of a partition in log order: up to which source offset, and when."""
 
     offsets: list[int] = field(default_factory=list)
@@ -87,7 +87,7 @@ def measure_continuous(stack: Stack, seconds: int, rate: int, console: Console) 
 
 def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, float, float]]) -> Continuous:
     commits: dict[TopicPartition, list[MappingRecord]] = {}
-    judged: dict[TopicPartition, Judged] = {}
+    judged: dict[TopicPartition, VerifiedTimes] = {}
     first: dict[str, int] = {}  # by run: its first commit and its last verdict
     last: dict[str, int] = {}
     with Routes(flow.source, "bench") as source, Routes(flow.target, "bench") as target:
@@ -98,7 +98,7 @@ def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, flo
                 run = said.window.partition("#")[0]
                 first[run] = min(first.get(run, said.time_ms), said.time_ms)
             elif isinstance(said, Verified):
-                place = judged.setdefault(TopicPartition(said.topic, said.partition), Judged())
+                place = judged.setdefault(TopicPartition(said.topic, said.partition), VerifiedTimes())
                 place.offsets.append(said.offset)
                 place.times.append(said.time_ms)
                 run = said.window.partition("#")[0]

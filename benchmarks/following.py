@@ -25,7 +25,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.wire.mappings import Verified, decode
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from benchmarks import mirrormaker, sections
-from benchmarks.continuous import Judged, records_of
+from benchmarks.continuous import VerifiedTimes, records_of
 from benchmarks.data import create_topic
 from benchmarks.report import Grid
 from benchmarks.steady import (
@@ -227,9 +227,9 @@ def _row(what: str, found: Spread, limits: tuple[float | None, float | None]) ->
     return what, ", ".join(wanted), *numbers, f"{found.values:,}", verdict
 
 
-def _judged(target: str, alias: str, topic: str, partitions: int) -> Sequence[Judged]:
+def _judged(target: str, alias: str, topic: str, partitions: int) -> Sequence[VerifiedTimes]:
     """The gates' verdicts, by partition."""
-    found = [Judged() for _ in range(partitions)]
+    found = [VerifiedTimes() for _ in range(partitions)]
     with Routes(Cluster("west", (target,), {}), "bench") as routes:
         for record in records_of(routes, TopicPartition(mapping_topic(alias), 0)):
             said = decode(record.key or b"", record.value)

@@ -31,9 +31,8 @@ from support.sides import PAUSED, Sides, own_sides
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
 settings.register_profile("usual", settings.get_profile("thorough"), max_examples=25)
-settings.register_profile(
-    "quick", settings.get_profile("thorough"), max_examples=10, database=None
-)  # of make test-quick
+# Of make test QUICK=yes.
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10, database=None)
 settings.load_profile("usual")
 
 CLUSTERS = pytest.StashKey[dict[str, Sides]]()  # the process's clusters that run, by fixture
@@ -76,7 +75,7 @@ TOGETHER = {
     "postgresql": ("ledger/",),
 }
 
-# Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
+# Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test QUICK=yes`.
 SERVERS = {"airflow", "apart", "guarded", "postgresql", "sides", "stack_directory", "three"}
 STARTERS = {
     "airflow_stack",

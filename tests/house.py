@@ -1,4 +1,4 @@
-"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings, names.
+"""The figures of the house: rooms and what they import, sizes, positional calls, words, first words of docstrings, names.
 
 Run as a program (``make check``) it measures ``include/airmirror`` and exits with 1 if a figure is over its limit.
 """
@@ -23,11 +23,17 @@ from airmirror.cli.main import app
 PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
 RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
 # Words that engineers misread or never say. (Say: again; an operator, another writer; next to; this many; its own; after.)
-# (A segment is Kafka's log segment. Say: mapping record, mapping topic.)
+# (A segment is Kafka's log segment. Say: mapping record, mapping topic; the lease of a flow; post-window tasks.)
 UNUSED = re.compile(
-    r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow)|segment (?:records?|topics?))\b",
+    r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow)|segment (?:records?|topics?)"
+    r"|claims? (?:of|on) (?:a|the|its) flows?|rounds)\b",
     re.IGNORECASE,
 )
+# The same in names of modules, classes, functions, arguments and variables, and words of classes that nobody would guess.
+UNUSED_NAMES = re.compile(
+    r"(?:^|_)(?:claims?|rounds?(?!_trip)|segments?|(?:way|flow)_back|opposite_(?:flow|direction)|judgements?)(?:_|$)"
+)
+RIDDLE_CLASSES = re.compile("Pen|Scout|Meanwhile|Late|Held|Granted|Kept|Looked|Asked|Told|Course|Judged|NotJudged")
 # Words that hide who acts, counted in what users read. (Say who does what; resumes at; replicated; the reverse flow.)
 ACTORLESS = re.compile(
     r"\b(?:told|nobody|go(?:es)?\s+on|gone\s+on|stands|crossed|(?:way|flow)\s+back|opposite\s+(?:flow|direction))\b",
@@ -36,6 +42,7 @@ ACTORLESS = re.compile(
 PROCEDURES = {"runbooks", "cli", "on_airflow"}  # rooms whose messages are counted by themselves
 WITHOUT_ACTOR = {"pages": 0, "messages of procedures": 0, "other messages": 0}  # the most, by where they are
 TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+FLAT = "runbooks"  # a room whose own rooms count as it
 MANY = 6  # positional arguments from here on are counted
 # Functions that take any number of values: they have no names for them.
 VARIADIC = {
@@ -88,7 +95,23 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
     doubles = list(defined_twice(trees))
     strangers = list(misplaced(typer.main.get_command(app)))
     words = [f"{file.relative_to(package)}:{found}" for file in trees for found in unused_words(file.read_text())]
+    names = [
+        f"{file.relative_to(package)}:{found}" for file, tree in trees.items() for found in unused_names(file, tree)
+    ]
+    imports = arrows(package.name, {_module(file, package): _room(file, package) for file in trees})
+    pages = {f"{page.parent.name}/{page.name}": len(page.read_text().splitlines()) for page in _pages(package)}
     return [
+        # What the package may grow to before something has to become simpler (issue 35).
+        Figure("lines of the package", sum(lines.values()), 57_700),
+        Figure("rooms", len({_room(file, package) for file in trees} - {""}), 32),
+        Figure("arrows between rooms", len(imports), 180, tuple(sorted(imports))),
+        Figure("files of windows/", sum(file.parent.name == "windows" for file in trees), 36),
+        Figure(
+            "lines of the README and docs/",
+            sum(pages.values()),
+            4_400,
+            tuple(sorted(pages, key=lambda page: -pages[page])),
+        ),
         Figure("circles of modules", len(modules), 0, tuple(modules)),
         Figure("circles of rooms", len(rooms), 0, tuple(rooms)),
         Figure(
@@ -106,6 +129,7 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
         ),
         Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
         Figure("words that are not used", len(words), 0, tuple(words)),
+        Figure("names that are not used", len(names), 0, tuple(names)),
         *_without_actor(package, trees),
         Figure("names of public classes that are defined twice", len(doubles), 0, tuple(doubles)),
         Figure("commands in a module of another name", len(strangers), 0, tuple(strangers)),
@@ -114,8 +138,8 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
 
 
 def _without_actor(package: Path, trees: dict[Path, ast.Module]) -> list[Figure]:
-    """Count the words that hide who acts: in pages, in messages of procedures, and in all other messages."""
-    pages = [*sorted((package.parents[1] / "docs").glob("*.md")), package.parents[1] / "README.md"]
+    """Count the words that hide who acts: in pages and alerts, in messages of procedures, and in all other messages."""
+    pages = [*_pages(package), *sorted((package.parent / "monitoring").glob("*.yml"))]
     places: dict[str, list[str]] = {"pages": [], "messages of procedures": [], "other messages": []}
     for page in pages:
         places["pages"] += [f"{page.name}:{found}" for found in words_of_page(page.read_text())]
@@ -137,6 +161,21 @@ def unused_words(source: str) -> list[str]:
         if token.type in TEXTS and " " in token.string
         for found in UNUSED.finditer(re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda code: "_" * len(code[0]), token.string))
     ]
+
+
+def unused_names(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a module, and those that it defines, that are not used: line and name."""
+    found = [(1, file.stem)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.append((node.lineno, node.name))
+        elif isinstance(node, ast.arg):
+            found.append((node.lineno, node.arg))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.append((node.lineno, node.id))
+    for line, name in found:
+        if RIDDLE_CLASSES.fullmatch(name) or UNUSED_NAMES.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()):
+            yield f"{line}: {name}"
 
 
 def words_of_messages(tree: ast.Module) -> Iterator[str]:
@@ -172,6 +211,31 @@ def misplaced(command: Any, *words: str) -> Iterator[str]:
         yield f"{' '.join(words)}: {module}"
     for word, inner in getattr(command, "commands", {}).items():
         yield from misplaced(inner, *words, word)
+
+
+def arrows(package: str, rooms: dict[str, str]) -> set[str]:
+    """The pairs of rooms of which one imports the other. ``rooms``: the room of each module; the package itself is none."""
+    graph = grimp.build_graph(package)
+    pairs = {
+        (rooms[module], rooms[imported])
+        for module in graph.modules & rooms.keys()
+        for imported in graph.find_modules_directly_imported_by(module) & rooms.keys()
+    }
+    return {f"{one} → {other}" for one, other in pairs if one != other and one and other}
+
+
+def _module(file: Path, package: Path) -> str:
+    return ".".join((package.name, *file.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _room(file: Path, package: Path) -> str:
+    """The folder of a file, below the package; empty: it lies in no folder."""
+    folder = file.parent.relative_to(package).as_posix()
+    return FLAT if folder.startswith(FLAT) else folder.removeprefix(".")
+
+
+def _pages(package: Path) -> list[Path]:
+    return [*sorted((package.parents[1] / "docs").glob("*.md")), package.parents[1] / "README.md"]
 
 
 def circles(package: str, *, rooms: bool = False) -> list[str]:

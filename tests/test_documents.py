@@ -52,8 +52,23 @@ def test_the_readme_s_two_commands_are_targets_that_install_what_is_missing() ->
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
     assert "```\nmake demo\nmake test\n```" in readme
     assert re.search("^demo: install ", makefile, re.MULTILINE) and re.search("^test: install ", makefile, re.MULTILINE)
+    words = re.findall(r"^\| ([a-z ]+) \| ", readme.split("## Words")[1], re.MULTILINE)[1:]
+    assert {"flow", "window", "lease"} <= set(words) and len(words) <= 10, "a reader learns no more words than these"
     first = readme.split("\n\n")[1]
     assert len(re.findall(r"[.?!](?=\s|$)", first)) == 5, "what it is, for whom, what it proves"
+
+
+def test_pages_name_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [page for place in ("", "docs", "examples", "benchmarks") for page in (ROOT / place).glob("*.md")]
+    called = {
+        (page.name, target)
+        for page in pages
+        if page.name != "CHANGELOG.md"  # what was so
+        for target in re.findall(r"(?:`|^ *)make\s+([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert len({target for _, target in called}) > 15
+    assert not {(page, target) for page, target in called if target not in targets}
 
 
 def test_names_of_errors_are_unique() -> None:

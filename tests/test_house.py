@@ -17,6 +17,27 @@ def test_words_that_are_not_used_are_found_with_their_line():
         'anew = 1  # read anew\nsaid = f"{anew} go on behind it"\n"""One line.\n\nSomebody\'s segment records."""\n'
     )
     assert house.unused_words(source) == ["1: anew", "2: behind it", "5: Somebody", "5: segment records"]
+    assert house.unused_words("# claims of a flow, and rounds\n# a claim, and a round trip\n") == [
+        "1: claims of a flow",
+        "1: rounds",
+    ]
+
+
+def test_names_that_are_not_used_are_found_where_they_are_defined():
+    source = """
+class RoundOperator:
+    round, purpose = 1, 2
+    def renew(self, claim, seconds=round(1.5)): self.segment = claim
+class Asked: round_trip = asked = reclaim = told
+"""
+    found = list(house.unused_names(Path("flows/way_back.py"), ast.parse(source)))
+    assert sorted(found) == ["1: way_back", "2: RoundOperator", "3: round", "4: claim", "5: Asked"]
+
+
+def test_rooms_and_what_they_import_are_counted_once():
+    rooms = {"airmirror.errors": "", "airmirror.wire.mappings": "wire", "airmirror.wire.codecs": "wire"}
+    assert house.arrows("airmirror", rooms | {"airmirror.ledger.loading": "ledger"}) == {"ledger → wire"}
+    assert house.arrows("airmirror", dict.fromkeys(["airmirror.ledger.loading", *rooms], "one")) == set()
 
 
 def test_names_and_quoted_code_are_not_words():

@@ -183,9 +183,33 @@ def test_the_release_workflow_is_one_and_calls_what_there_is() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    called = re.findall(r"^ +- run: make (\S+)$", file.read_text(), re.MULTILINE)
-    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert "dist" in called and set(called) <= set(targets)
+    run, makefile = ROOT / ".ci" / "run", (ROOT / "Makefile").read_text()
+    steps = re.findall(r"^ +- run: (.+)$", file.read_text(), re.MULTILINE)
+    assert steps.index(".ci/run") < steps.index("make dist") and os.access(run, os.X_OK), "what CI asks comes first"
+    tiers = re.findall(r"^make (.*)$", run.read_text(), re.MULTILINE)
+    assert tiers == ["check", "test SKIPS=--no-skips", "mutate QUICK=yes", "test-all ONLY=ci SKIPS=--no-skips"]
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
+    assert {"dist", *(each.split()[0] for each in tiers)} <= targets
+
+
+def test_ci_runs_the_same_part_of_the_long_tests_each_time() -> None:
+    """Whatever its environment says; each demo is in it, and no place that is not there."""
+    flags = {name for name in os.environ if name.startswith("M")}  # MAKEFLAGS, MAKELEVEL: where make runs this test
+    environment = {name: value for name, value in os.environ.items() if name not in flags}
+    done = subprocess.run(
+        ["make", "--dry-run", "test-all", "ONLY=ci"],
+        cwd=ROOT,
+        env=environment | {"LONG_IN_CI": "tests/wire"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, marked, places = done.stdout.splitlines()[-1].partition(" -m long ")
+    files = [place.partition("::") for place in shlex.split(places)]
+    assert marked and len(files) == len(set(files)) > 10
+    assert "tests/airmirror_local/demo" in [file for file, _, _ in files]
+    for file, _, name in files:
+        assert (ROOT / file).exists() and (not name or f"def {name}(" in (ROOT / file).read_text()), file
 
 
 def test_the_base_needs_confluent_kafka_only_and_no_extra_a_tool(metadata: Message, sources: Path) -> None:

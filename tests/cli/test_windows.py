@@ -18,7 +18,7 @@ from airmirror.flows import gates, verification
 from airmirror.flows.verification import ComparedPartition
 from airmirror.on_spark import windows as spark_windows
 from airmirror.topics.sync import SyncReport
-from airmirror.windows.judging import Judged, Verdict
+from airmirror.windows.judging import Verdict, Verification
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import WindowOrder
 from support.deployment import Deployment
@@ -42,7 +42,7 @@ def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pyt
     nothing: Any = made(WindowResult, rows=(), window="w")
     monkeypatch.setattr(spark_windows, "run", lambda *_, **__: nothing)
     monkeypatch.setattr(spark_windows, "following_of", lambda *_, **__: None)
-    monkeypatch.setattr(spark_windows, "judge_flow", lambda *_, **__: (Judged((), verdicts), None))
+    monkeypatch.setattr(spark_windows, "verify_flow", lambda *_, **__: (Verification((), verdicts), None))
     monkeypatch.setattr(spark_windows, "with_verdicts", lambda result, *_: result)
     judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, WindowOrder("w"), None)  # type: ignore[arg-type]
     assert judged.earlier == 1_500
@@ -57,6 +57,8 @@ def test_verify_holds_nothing_of_what_it_can_not_see(
     judged: list[object] = []
     monkeypatch.setattr(verification, "compare_all", lambda *_: [row])
     monkeypatch.setattr(gates, "expectations_of", lambda _: None)
-    monkeypatch.setattr(gates, "judge_flow", lambda opened, *_, **__: judged.append(opened) or (Judged((), ()), None))
+    monkeypatch.setattr(
+        gates, "verify_flow", lambda opened, *_, **__: judged.append(opened) or (Verification((), ()), None)
+    )
     shown = Deployment(tmp_path, "a:1", "b:1", ".*")("verify")
     assert (bool(judged), shown.exit_code) == (judges, 0 if judges else 1), shown.output

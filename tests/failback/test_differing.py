@@ -129,8 +129,8 @@ def test_what_was_replicated_and_was_never_proven_returns_when_a_person_accepts_
         WindowOrder("w1", slots=lambda _: 1, advance=False),
     )
     assert alter_value(both.west, both.remote, 0, b"v4") == b"w4"
-    not_judged, _, _ = fail_over(without_source(both.forward), DISASTER)
-    assert [each.partition for each in not_judged] == [0]
+    unproven, _, _ = fail_over(without_source(both.forward), DISASTER)
+    assert [each.partition for each in unproven] == [0]
     since = write(both.west, both.remote, 100, 5, partitions=1)
     with pytest.raises(ReturnDiffers, match=r"offset 4 differs"):
         both.fail_back()

@@ -70,7 +70,7 @@ def test_what_the_gate_holds_of_topics_that_the_order_does_not_name_stays_held(
     left = list[object]()
     monkeypatch.setattr(differing, "_differing", lambda *_: [])
     monkeypatch.setattr(
-        differing, "judge_unverified", lambda *_, **given: left.append(given["left"]) or SimpleNamespace(verdicts=())
+        differing, "verify_committed", lambda *_, **given: left.append(given["left"]) or SimpleNamespace(verdicts=())
     )
     source = SimpleNamespace(refresh_existing=lambda _: {})
     mirror: Any = SimpleNamespace(index=SimpleNamespace(unverified=lambda: open_), source=source)
@@ -103,7 +103,7 @@ def test_a_way_out_is_for_the_topics_of_the_order_and_for_no_others(
 ) -> None:
     """Copied as it is printed, it would else fail back, accept as lost or undo what the order has left alone."""
     differs = SimpleNamespace(topic="shop", error=SimpleNamespace(transient=False))
-    monkeypatch.setattr(differing, "judge_unverified", lambda *_, **__: SimpleNamespace(verdicts=(differs,)))
+    monkeypatch.setattr(differing, "verify_committed", lambda *_, **__: SimpleNamespace(verdicts=(differs,)))
     source = SimpleNamespace(refresh_existing=lambda _: {})
     flow = SimpleNamespace(name="east->west")
     mirror: Any = SimpleNamespace(index=SimpleNamespace(unverified=list), source=source, flow=flow)

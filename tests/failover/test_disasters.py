@@ -85,7 +85,7 @@ def failed_over(flow: Mirror, directory: Path, *, is_cut_off: bool = False) -> F
     other = elsewhere(flow.opened, directory)
     other = without_source(other) if is_cut_off else other
     made = outcome_of(other, DISASTER, *fail_over(other, DISASTER))
-    assert made.not_judged == () and made.seconds < BUSY * 60
+    assert made.unproven == () and made.seconds < BUSY * 60
     return made
 
 

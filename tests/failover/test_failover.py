@@ -391,7 +391,7 @@ def test_a_window_that_takes_the_lease_for_an_instant_holds_up_nothing(
     windowed(flow)
     gone = without_source(flow.opened)
     in_the_way = [FlowBusy(gone.flow.name, "theirs", "east:1", 0)]
-    for name in ("judge_alone", "move_groups"):
+    for name in ("verify_alone", "move_groups"):
         real = getattr(steps, name)
 
         def busy_once(*given: Any, real: Any = real, left: list[FlowBusy] = [*in_the_way]) -> Any:  # noqa: B006

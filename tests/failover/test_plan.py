@@ -25,7 +25,7 @@ from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 from airmirror.runbooks.failover.shown import headline, shown_plan
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, in_this_process, mirror
@@ -197,7 +197,7 @@ def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, 
     plan = failover_plan(flow.opened)
     assert [(point.unverified, point.missing) for point in plan.partitions] == [(10, 10)]
     assert levels(plan)["all that is on the target is verified"] == "warn" and plan.recovery_ms is None
-    judge_window(flow.flow, flow.opened.ledger, None, window="w2", trusted={"w1"})
+    verify_window(flow.flow, flow.opened.ledger, None, window="w2", trusted={"w1"})
     assert failover_plan(flow.opened).missing == 0
 
 

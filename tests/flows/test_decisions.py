@@ -21,9 +21,9 @@ from airmirror.naming import mapping_topic
 from airmirror.offsets.writing import RecordsNotWritten
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import ForeignRecords, TopicRecreated, of_flow
-from airmirror.windows.judging import Judged, no_objection
+from airmirror.windows.judging import Verification, no_objection
 from airmirror.windows.resets import Choice, ResetNotPossible
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror.wire.mappings import Action
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -57,8 +57,8 @@ def not_judged(flow: Mirror, window: str) -> None:
     )
 
 
-def judged(flow: Mirror, window: str) -> Judged:
-    return judge_window(flow.flow, flow.opened.ledger, no_objection, window=window, trusted=())
+def judged(flow: Mirror, window: str) -> Verification:
+    return verify_window(flow.flow, flow.opened.ledger, no_objection, window=window, trusted=())
 
 
 def put_in_place(flow: Mirror, records: dict[int, list[Record]]) -> None:

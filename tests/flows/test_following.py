@@ -26,7 +26,7 @@ from airmirror.windows.fence import HeldLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.standing import Seen
-from airmirror.windows.window import judge_window
+from airmirror.windows.window import verify_window
 from airmirror.wire.mirrormaker import OffsetSync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
@@ -96,7 +96,7 @@ def test_groups_continue_while_a_window_follows_and_never_past_what_is_verified(
                 newest = {each.partition: (each.upstream, each.downstream) for each in syncs}
                 assert newest == {0: (190, translated(flow, 0, 190)), 1: (9, 9)}
         with pytest.raises(FlowBusy):  # it still follows
-            judge_window(flow.flow, flow.opened.ledger, gate, window="another", trusted=())
+            verify_window(flow.flow, flow.opened.ledger, gate, window="another", trusted=())
 
     by = replace(following_of(flow.opened, ALONE, window="followed"), gate=gate)
     result = follow(flow, work, time_is_up, by=by, window="followed")

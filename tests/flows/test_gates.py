@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows import gates
-from airmirror.flows.gates import Expectations, expectations_of, judge_flow
+from airmirror.flows.gates import Expectations, expectations_of, verify_flow
 from airmirror.flows.prepare import prepare
 from airmirror.on_spark import windows as spark_windows
 from airmirror.on_spark.windows import RunWindow, run_judged
@@ -68,7 +68,7 @@ def verified(flow: Mirror) -> dict[int, int]:
 def test_a_window_by_hand_is_judged_by_the_flows_suites(flow: Mirror, suites: Path) -> None:
     first = window(flow, expectations_of(suites))
     rows = {row.partition: row for row in first.result.rows}
-    assert not first.result.is_verified and first.judgement is not None
+    assert not first.result.is_verified and first.validation is not None
     assert isinstance(rows[0].error, GateFailed) and not rows[0].verified
     assert "Stocks must stay quiet" in rows[0].error.reason
     assert rows[1].verified and rows[1].error is None and verified(flow) == {1: 4}
@@ -92,7 +92,7 @@ def test_the_engines_checks_alone_say_so(flow: Mirror, suites: Path, monkeypatch
     by = expectations_of(suites)
     assert by.suites is None and "Great Expectations is not installed" in str(by)
     found = window(flow, by)
-    assert found.result.is_verified and found.judgement is None and verified(flow) == {0: 49, 1: 4}
+    assert found.result.is_verified and found.validation is None and verified(flow) == {0: 49, 1: 4}
     judges = [each.window for each in flow.opened.ledger.verified().values()]
     assert all(judge.endswith(ENGINE_ALONE) for judge in judges)
     assert by.alone in str(expectations_of(suites, wanted=True)) != str(expectations_of(suites, wanted=False))
@@ -103,12 +103,12 @@ def test_a_partition_is_held_since_it_failed_first(flow: Mirror, suites: Path) -
     first = window(flow, expectations_of(suites)).result.window
     held = flow.opened.ledger.holds()[key]
     assert held.by == GATE and held.window == first and "cluster" not in held.reason
-    (verdict,) = judge_flow(flow.opened, expectations_of(suites), window="second")[0].verdicts
+    (verdict,) = verify_flow(flow.opened, expectations_of(suites), window="second")[0].verdicts
     assert verdict.held == held and verdict.is_known
     assert str(verdict).endswith(f"(still, since {utc(held.time_ms)}, first in {first})")
     assert flow.opened.ledger.holds()[key] == held
     (suites / "mine.yaml").write_text(SUITE % "offsets")  # it fails for another reason by now
-    (verdict,) = judge_flow(flow.opened, expectations_of(suites), window="third")[0].verdicts
+    (verdict,) = verify_flow(flow.opened, expectations_of(suites), window="third")[0].verdicts
     assert not verdict.is_known and str(verdict).startswith("A NEW CAUSE: ")
     now = flow.opened.ledger.holds()[key]
     assert (now.time_ms, now.window) == (held.time_ms, first) and "'offsets'" in now.reason

@@ -14,7 +14,7 @@ from airmirror.flows.prepare import prepare
 from airmirror.runbooks.takeover.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_progress
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror.wire.mirrormaker import source_offset_key
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -70,5 +70,5 @@ def test_what_no_gate_has_judged_is_not_handed_back(east: Broker, west: Broker, 
     with pytest.raises(HandbackRefused) as caught:
         positions(flow.opened)
     assert caught.value.reasons == (f"{flow.topic}-0: offsets 10 to 10 are not verified",)
-    judge_window(flow.flow, ledger, None, window="gate", trusted={"w"})
+    verify_window(flow.flow, ledger, None, window="gate", trusted={"w"})
     assert positions(flow.opened)[0].offset == 10

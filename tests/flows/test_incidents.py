@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.decisions import held_by_gate
-from airmirror.flows.gates import expectations_of, judge_flow
+from airmirror.flows.gates import expectations_of, verify_flow
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.flows.selection import Selection
@@ -46,7 +46,7 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
         in_this_process,
         WindowOrder("w", slots=lambda _: 2, advance=False),
     )
-    judge_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
+    verify_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
     return found
 
 
@@ -151,7 +151,7 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
 def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
     from airmirror.on_airflow.tasks.telling import MOST_NAMED, not_verified
     from airmirror.windows.errors import GateFailed
-    from airmirror.windows.judging import Judged, Verdict
+    from airmirror.windows.judging import Verdict, Verification
 
     def failed(partition: int, reason: str = "too many (suite {} mine)", held: Hold | None = None) -> Verdict:
         error = GateFailed(cluster="east", topic="orders", partition=partition, first=10, last=19, reason=reason)
@@ -161,7 +161,7 @@ def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
         topic="orders", partition=9, offset=10, reason="too many (suite {} mine)", window="first#1", by=GATE, time_ms=0
     )
     verdicts = (*(failed(partition) for partition in range(MOST_NAMED + 3)), failed(30, "late"), failed(9, held=hold))
-    error = not_verified("east->west", "w", Judged((), verdicts))
+    error = not_verified("east->west", "w", Verification((), verdicts))
     text = " ".join(str(error).split())
     assert text.count("too many (suite {} mine)") == 2 and text.count("late") == 1
     assert "orders-0: offsets 10 to 19; orders-1: " in text and "and 3 more did not pass the gate: too many" in text

@@ -20,7 +20,7 @@ from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.judging import no_objection
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
@@ -151,7 +151,7 @@ def not_judged(flow: Mirror, window: str = "w") -> None:
 
 def judged(flow: Mirror) -> list[object]:
     """The errors of a gate that trusts nobody."""
-    return list(judge_window(flow.flow, flow.opened.ledger, no_objection, window="gate", trusted=()).errors)
+    return list(verify_window(flow.flow, flow.opened.ledger, no_objection, window="gate", trusted=()).errors)
 
 
 def test_a_gap_right_after_what_is_verified_is_not_passed(east: Broker, west: Broker, tmp_path: Path) -> None:

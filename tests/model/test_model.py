@@ -16,7 +16,7 @@ MILLIONS = {"three windows"}  # of states: `make model` explores them all
 
 
 def marks(scope: Scope) -> list[pytest.MarkDecorator]:
-    """``make test-quick`` leaves out what explores a large scope."""
+    """``make test QUICK=yes`` leaves out what explores a large scope."""
     return [pytest.mark.seconds] if scope.name in LARGE else []
 
 

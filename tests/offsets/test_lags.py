@@ -11,7 +11,7 @@ from airmirror.flows.measure import measure_window
 from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import prepare
 from airmirror.ledger import GroupLag, Ledger
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit
@@ -91,7 +91,7 @@ def test_what_a_group_would_read_again(east: Broker, west: Broker, tmp_path: Pat
     ledger = Ledger(str(flow.opened.ledger.engine.url))
     (found,) = ledger.read_again()
     assert (found.flow, found.group, found.records, found.ms) == (flow.flow.name, group, 50, row.again_ms)
-    assert judge_window(flow.flow, flow.opened.ledger, None, window="judged", trusted=["unjudged"]).verdicts
+    assert verify_window(flow.flow, flow.opened.ledger, None, window="judged", trusted=["unjudged"]).verdicts
     commit(east, group, {(flow.topic, 0): 205})
     row = lags(flow, group)[group]
     assert (row.again, row.again_ms) == (5, None)

@@ -382,7 +382,7 @@ def test_a_step_without_a_question_is_left_by_runs_that_take_none(
 
 
 def test_an_undo_that_has_nothing_to_do_is_skipped_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(asked: runbooks.Asked) -> Question:
+    def nothing(asked: runbooks.RunbookRequest) -> Question:
         raise runbooks.NothingLeft(asked.flow, asked.runbook.name, "there is nothing to undo")
 
     monkeypatch.setattr(runbooks, "ask_undo", nothing)

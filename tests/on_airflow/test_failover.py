@@ -46,8 +46,8 @@ def given(way: str = "planned", verb: str = "run", dry_run: bool = False) -> Any
     return run_of(form | {"inexact": False, "anyway": False})
 
 
-def asked_of(way: str = "planned") -> runbooks.Asked:
-    return runbooks.Asked(dag.deployment(), "a->b", FAILOVER, order_of(FAILOVER, given(way), "ada"))
+def asked_of(way: str = "planned") -> runbooks.RunbookRequest:
+    return runbooks.RunbookRequest(dag.deployment(), "a->b", FAILOVER, order_of(FAILOVER, given(way), "ada"))
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:

@@ -203,7 +203,7 @@ def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch)
         raise FlowBusy("a->b", "w", "host:1", 0)
 
     monkeypatch.setattr(work, "opened_flow", Given(opened))
-    monkeypatch.setattr(work, "judge_flow", judge)
+    monkeypatch.setattr(work, "verify_flow", judge)
     monkeypatch.setattr(work, "when_free", lambda _flow, doing: doing())
     gate: Any = replicate_dag(opened.flow).task_dict["verify_window"]
     windows = ("r#1-ab", "r#1-ab-2", "r#2-cd", "other#1-ab", "r2#1-ab", "r", "")

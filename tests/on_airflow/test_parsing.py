@@ -19,6 +19,7 @@ from airflow.sdk import AssetOrTimeSchedule, MultipleCronTriggerTimetable
 from airmirror.airflow import dags
 from airmirror.config import parse as configuration
 from airmirror.on_airflow.dags.maintenance import maintenance_dag
+from airmirror.on_airflow.dags.operate import RUNBOOKS
 from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, fires, schedule, timetable, union
 from airmirror_local.stack import DAGS
 from support import ROOT
@@ -350,3 +351,14 @@ def test_the_stack_s_dags_folder_has_the_two_lines_that_are_documented() -> None
     assert DAGS in (ROOT / "dags" / "airmirror_dags.py").read_text()
     for document in ("README.md", "docs/managed-airflow.md"):
         assert DAGS in (ROOT / document).read_text(), document
+
+
+def test_each_kind_of_dag_has_its_line_and_a_permission_in_the_page() -> None:
+    """Airflow gives rights by DAG; and each runbook names its users by a key."""
+    page = (ROOT / "docs" / "airflow.md").read_text()
+    parts = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    for part, row in (("The DAGs", r"^\| `"), ("Permissions", r"`")):
+        named = re.findall(rf"{row}([a-z]+)(?:\.(?:<[a-z]+>|…)(?:\.<target>)?)?`", parts[part], re.MULTILINE)
+        assert not KINDS.difference(named), part
+    users = re.findall(r"`([a-z]+)\.users`", parts["Permissions"])
+    assert set(users) == {"decide", *RUNBOOKS}

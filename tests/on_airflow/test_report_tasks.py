@@ -32,7 +32,7 @@ from airmirror.on_airflow.tasks.report import (
     compare,
     report,
 )
-from airmirror.on_airflow.tasks.runbooks import Asked, ask, ask_undo
+from airmirror.on_airflow.tasks.runbooks import RunbookRequest, ask, ask_undo
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
 from airmirror.report.errors import BadKey
@@ -96,7 +96,7 @@ def test_reports_of_a_flow_and_of_a_comparison(
     flow: Mirror, place: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, pages, name = Ed25519PrivateKey.generate(), list[str](), flow.flow.name
-    asked = Asked(place, name, FAILOVER, FailoverOrder())
+    asked = RunbookRequest(place, name, FAILOVER, FailoverOrder())
     for asks in (lambda: ask(asked, "drain"), lambda: ask_undo(asked)):
         with pytest.raises(BadKey, match="no such connection"):  # before anything is done
             asks()

@@ -14,7 +14,15 @@ from airmirror.ledger import Ledger
 from airmirror.ledger.pages import pages_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import runbooks
-from airmirror.on_airflow.tasks.runbooks import Asked, RehearsalFailed, ask_undo, plan, rehearse, take, take_back
+from airmirror.on_airflow.tasks.runbooks import (
+    RehearsalFailed,
+    RunbookRequest,
+    ask_undo,
+    plan,
+    rehearse,
+    take,
+    take_back,
+)
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo, Incomplete, NoSuchStep
 from airmirror.runbooks.moving import PutBack
@@ -60,9 +68,9 @@ def counting(**more: Any) -> Runbook[Any, Order]:
     )
 
 
-def asked(directory: Path, book: Runbook[Any, Order]) -> Asked:
+def asked(directory: Path, book: Runbook[Any, Order]) -> RunbookRequest:
     place = replace(deployment(), ledger=ledger_in(directory), report_conn_id="")
-    return Asked(place, FLOW.name, book, Order(reason="why", by="ada"))
+    return RunbookRequest(place, FLOW.name, book, Order(reason="why", by="ada"))
 
 
 def test_the_last_step_that_was_named_fails_where_it_left_something(tmp_path: Path) -> None:
@@ -85,7 +93,7 @@ def test_a_position_that_has_expired_is_no_reason_against_an_undo(tmp_path: Path
     move = GroupMove("billing", "east.orders", 0, "failover-x", before=5, after=9, time_ms=1, metadata_before="")
     groups = [PutBack(move, -1, "", "west")]
 
-    def undone(*reasons: str) -> Asked:
+    def undone(*reasons: str) -> RunbookRequest:
         made = shown_undo("count", FLOW.name, "", reasons, "leave it", [put_back_section(groups)], groups)
         nobody: Any = None
         return asked(tmp_path, counting(undo=Undo("", "", "", look=lambda *_: made, do=nobody)))

@@ -51,7 +51,7 @@ from airmirror.on_spark import ranges
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
-from airmirror.windows.judging import Judged, Verdict
+from airmirror.windows.judging import Verdict, Verification
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
@@ -275,7 +275,7 @@ def test_what_was_kept_is_asked_about_again_once_somebody_has_decided_about_it(
 ) -> None:
     """In another run of ``decide.…``; not as long as an earlier one is open, in which what was answered may be carried out."""
     error = GateFailed(cluster="a", topic="orders", partition=0, first=0, last=49, reason="late")
-    judged = Judged((), (Verdict(topic="orders", partition=0, offset=49, records=50, error=error),))
+    judged = Verification((), (Verdict(topic="orders", partition=0, offset=49, records=50, error=error),))
     gate = decide_gate(tmp_path, monkeypatch, judged)
     decided = list[Decision]()
     monkeypatch.setattr(FlowLedger, "decisions", lambda _: decided)
@@ -304,10 +304,10 @@ def test_what_was_kept_is_asked_about_again_once_somebody_has_decided_about_it(
     assert asks() not in (first, second) and asks(first) == first and asks(second) == second
 
 
-def decide_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Judged) -> Any:
+def decide_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Verification) -> Any:
     """The task of a gate that has judged so."""
     monkeypatch.setattr(window_work, "opened_flow", Given(opened(tmp_path)))
-    monkeypatch.setattr(window_work, "judge_flow", lambda *_, **__: (judged, None))
+    monkeypatch.setattr(window_work, "verify_flow", lambda *_, **__: (judged, None))
     return replicate_dag(parse(CONFIGURATION, "mirror.properties").flow("a->b")).task_dict["verify_window"]
 
 

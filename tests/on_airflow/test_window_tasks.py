@@ -29,7 +29,7 @@ from airmirror.on_airflow.tasks.telling import NotVerified, PartitionsFailed
 from airmirror.on_spark import job
 from airmirror.on_spark import windows as spark_windows
 from airmirror.on_spark.windows import RunWindow
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.results import WindowResult
 
@@ -181,5 +181,5 @@ def test_past_intervals_are_refused_by_the_flow_s_own_dag() -> None:
 def test_a_page_that_is_not_kept_holds_nothing(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     """The page shows a verdict, and makes none."""
     shown, ledger = list[str](), FlowLedger(connect(f"sqlite:///{tmp_path / 'no-tables.db'}"), "a->b")
-    work._keep_verdict(ledger, "w", shown.append, [], Judgement({}, ()))
+    work._keep_verdict(ledger, "w", shown.append, [], Validation({}, ()))
     assert not shown and "page of this judgement is not kept: the ledger at" in caplog.text

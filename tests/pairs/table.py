@@ -8,6 +8,7 @@ docs/protocol.md shows them (``page``).
 from __future__ import annotations
 
 import re
+import textwrap
 
 from airmirror.errors import AirmirrorError
 from airmirror.wire.owners import Owners
@@ -124,7 +125,7 @@ def page() -> str:
     parts = {
         "meetings": _table(PAIRS, MEETS, {name: each.words for name, each in STATES.items()}, errors),
         "things": _table(ALONE, PROCEDURES, {name: each.words for name, each in CONDITIONS.items()}, errors),
-        "refusals": "".join(f"{number}. {_reason(name)}\n" for number, name in enumerate(errors, 1)),
+        "refusals": _refusals(errors),
     }
     return re.sub(
         r"(<!-- pairs: (\w+) -->\n).*?(?=<!-- end -->)",
@@ -142,7 +143,8 @@ def _table(cells: dict[tuple[str, str], str], columns: dict[str, str], rows: dic
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _reason(name: str) -> str:
-    (error,) = (each for each in all_errors() if each.__name__ == name)
-    when = " ".join((error.__doc__ or "").partition("``")[0].split())
-    return f"[`{name}`](errors.md#{error.__module__.split('.')[1]}): {when}"
+def _refusals(names: list[str]) -> str:
+    """The errors by their numbers; docs/errors.md says when each is raised."""
+    rooms = {each.__name__: each.__module__.split(".")[1] for each in all_errors()}
+    links = (f"{number} [`{name}`](errors.md#{rooms[name]})" for number, name in enumerate(names, 1))
+    return textwrap.fill(", ".join(links), 140, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from airmirror.quality import gate
-from airmirror.quality.gate import Limits, judge
+from airmirror.quality.gate import Limits, validate
 from airmirror.quality.rows import COLUMNS
 from airmirror.quality.suites import OWN, BadExpectations, Suite, check_suites, default_directory, load_suites
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 
 GOOD: Mapping[str, object] = {
     "topic": "orders",
@@ -48,9 +48,9 @@ def rows(*changes: Mapping[str, object]) -> list[Mapping[str, object]]:
     return [GOOD, *({**GOOD, "partition": number, **change} for number, change in enumerate(changes, start=1))]
 
 
-def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = None, **limits: float) -> Judgement:
+def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = None, **limits: float) -> Validation:
     chosen = load_suites(OWN) if suites is None else suites
-    return judge(given, chosen, flow="east->west", window="w", limits=Limits(**limits))  # type: ignore[arg-type]
+    return validate(given, chosen, flow="east->west", window="w", limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 def written(directory: Path, text: str, name: str = "mine.yaml") -> tuple[Suite, ...]:
@@ -78,38 +78,38 @@ def test_the_rows_have_the_documented_columns() -> None:
 )
 def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -> None:
     given = rows({}, change)
-    judgement = asked(given)
-    assert list(judgement.failed) == [("orders", 2)]
-    assert judgement.failed and not judgement.warnings
+    validation = asked(given)
+    assert list(validation.failed) == [("orders", 2)]
+    assert validation.failed and not validation.warnings
 
 
 def test_good_rows_pass_and_nothing_is_not_judged() -> None:
     assert not asked(rows({}, {})).failed
-    assert asked([]) == Judgement({}, ())
+    assert asked([]) == Validation({}, ())
 
 
 def test_lag_warns_and_is_told() -> None:
     given = rows({"lag_records": 101, "lag_seconds": 5.0}, {"lag_records": 5, "lag_seconds": 61.0})
-    judgement = asked(given, lag_records=100, lag_seconds=60.0)
-    over = {partition for each in judgement.asked for partition in each.failed}
-    assert not judgement.failed and over == {("orders", 1), ("orders", 2)}
-    assert len(judgement.warnings) == 2
+    validation = asked(given, lag_records=100, lag_seconds=60.0)
+    over = {partition for each in validation.asked for partition in each.failed}
+    assert not validation.failed and over == {("orders", 1), ("orders", 2)}
+    assert len(validation.warnings) == 2
     assert asked(given).warnings == ()
     assert asked(rows({"lag_records": 100, "lag_seconds": 60.0}), lag_records=100, lag_seconds=60.0).warnings == ()
 
 
 def test_what_nobody_has_measured_passes_and_is_told() -> None:
-    judgement = asked(rows({"target_records": None, "digest_differences": None}, {"target_records": 9}))
-    assert list(judgement.failed) == [("orders", 2)]
-    (warning,) = judgement.warnings
+    validation = asked(rows({"target_records": None, "digest_differences": None}, {"target_records": 9}))
+    assert list(validation.failed) == [("orders", 2)]
+    (warning,) = validation.warnings
     assert warning.startswith("not measured: target_records and digest_differences of 1 partitions")
     assert asked(rows({"copied": None})).failed == {("orders", 1): ("no value in copied",)}
 
 
 def test_declared_losses_pass_and_warn() -> None:
-    judgement = asked(rows({"lost": 2, "copied": 8, "target_records": 8}))
-    assert not judgement.failed
-    assert len(judgement.warnings) == 1 and "lost" in judgement.warnings[0]
+    validation = asked(rows({"lost": 2, "copied": 8, "target_records": 8}))
+    assert not validation.failed
+    assert len(validation.warnings) == 1 and "lost" in validation.warnings[0]
 
 
 def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ def test_a_warning_of_a_users_suite_does_not_fail(tmp_path: Path) -> None:
     expectation = (
         "{type: expect_column_values_to_be_in_set, kwargs: {column: bytes, value_set: [1]}, severity: warning}"
     )
-    judgement = asked(rows(), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
-    assert not judgement.failed and "suite mine" in judgement.warnings[0]
+    validation = asked(rows(), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
+    assert not validation.failed and "suite mine" in validation.warnings[0]
 
 
 def test_what_cannot_be_evaluated_fails(tmp_path: Path) -> None:
     expectation = "{type: expect_column_values_to_match_regex, kwargs: {column: bytes, regex: '['}, severity: warning}"
-    judgement = asked(rows({}), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
-    assert set(judgement.failed) == {("orders", 0), ("orders", 1)}
+    validation = asked(rows({}), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
+    assert set(validation.failed) == {("orders", 0), ("orders", 1)}
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_great_expectations_checks_types_and_arguments(tmp_path: Path, expectati
 def test_two_expectations_of_one_type_are_told_apart(tmp_path: Path) -> None:
     one = "{type: expect_column_values_to_be_between, kwargs: {column: bytes, max_value: 10, mostly: 0.4}, severity: warning}"
     two = "{type: expect_column_values_to_be_between, kwargs: {column: bytes, max_value: 10, mostly: 1, strict_max: false}}"
-    judgement = asked(rows({"bytes": 1}), written(tmp_path, f"name: mine\nexpectations: [{one}, {two}]\n"))
-    assert list(judgement.failed) == [("orders", 0)]
+    validation = asked(rows({"bytes": 1}), written(tmp_path, f"name: mine\nexpectations: [{one}, {two}]\n"))
+    assert list(validation.failed) == [("orders", 0)]
 
 
 @pytest.mark.parametrize("column", ["gaps", "accounted", "copied"])
@@ -245,8 +245,8 @@ def test_reading_files_does_not_load_great_expectations() -> None:
 
 @pytest.mark.parametrize("window", ["0001-01-01", "1-1-1 AD", "9999-12-31T23:59:59-23:00", "20261118T"])
 def test_a_windows_name_is_never_read_as_a_date(window: str) -> None:
-    judgement = judge([GOOD], load_suites(OWN), flow="east->west", window=window, limits=Limits())
-    assert judgement.failed == {} and judgement.asked
+    validation = validate([GOOD], load_suites(OWN), flow="east->west", window=window, limits=Limits())
+    assert validation.failed == {} and validation.asked
 
 
 @pytest.mark.parametrize("part", ["_validate", "_context"])
@@ -256,7 +256,7 @@ def test_what_the_library_raises_holds_and_can_be_judged_again(part: str, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(gate, part, raises)
-        judgement = asked([GOOD])
-    assert judgement.failed.keys() == {("orders", 0)}
-    assert "can't be evaluated: ValueError: year 0 is out of range" in judgement.failed["orders", 0][0]
+        validation = asked([GOOD])
+    assert validation.failed.keys() == {("orders", 0)}
+    assert "can't be evaluated: ValueError: year 0 is out of range" in validation.failed["orders", 0][0]
     assert asked([GOOD]).failed == {}

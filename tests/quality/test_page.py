@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
-from airmirror.quality.gate import Limits, judge
+from airmirror.quality.gate import Limits, validate
 from airmirror.quality.page import MOST_ROWS, verdict_page
 from airmirror.quality.suites import Suite, load_suites
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from quality.test_gate import GOOD, OWN, rows, written
 
 MARKUP = "<script>alert('x')</script><svg onload=alert(1)><img src=//evil.example/p.png onerror=x>"
@@ -34,21 +34,21 @@ class Elements(HTMLParser):
         self.text += data + "\n"
 
 
-def judged(given: list[Mapping[str, object]], suites: tuple[Suite, ...]) -> tuple[Judgement, str]:
+def judged(given: list[Mapping[str, object]], suites: tuple[Suite, ...]) -> tuple[Validation, str]:
     about = {"flow": "east->west", "window": "run 1#verify#1-ab"}
-    found = judge(given, suites, **about, limits=Limits())
+    found = validate(given, suites, **about, limits=Limits())
     return found, verdict_page(given, found, **about)
 
 
 def test_a_page_tells_what_was_asked_what_failed_the_rows_and_the_notes(tmp_path: Path) -> None:
     suite = f"[{{type: expect_column_max_to_be_between, kwargs: {{column: copied, max_value: 11}}, notes: {NOTES}}}]"
     suites = written(tmp_path, f"name: mine\nexpectations: {suite}\n")
-    judgement, text = judged(rows({"copied": 12, "target_records": 12}, {"gaps": 3}), suites)
+    validation, text = judged(rows({"copied": 12, "target_records": 12}, {"gaps": 3}), suites)
     page = Elements(text)
     assert "did not pass" in page.text and "east->west" in page.text and "run 1#verify#1-ab" in page.text
     assert page.text.count(NOTES) >= 2 and "suite mine" in page.text and "expect_column_max_to_be_between" in page.text
-    asked = {(each.suite, each.expectation.type): each for each in judgement.asked}
-    assert len(judgement.asked) == 9 and asked["mine", "expect_column_max_to_be_between"].failed
+    asked = {(each.suite, each.expectation.type): each for each in validation.asked}
+    assert len(validation.asked) == 9 and asked["mine", "expect_column_max_to_be_between"].failed
     assert "Mappings follow one another without a gap" in page.text  # the product's own notes too
     assert all(name in page.text for name in GOOD)
     assert "all 2 partitions passed" in judged(rows({}), load_suites(OWN))[1]

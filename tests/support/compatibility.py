@@ -1,4 +1,4 @@
-"""What works with what, as tests have found it: ``make compatibility`` runs them and keeps here what passed and what failed.
+"""What works with what, as tests have found it: ``make docs TRY=yes`` runs them and keeps here what passed and what failed.
 
 ``PYTHONPATH=tests .venv/bin/python -m support.compatibility FILE…`` takes in JUnit files of pytest, run by this Python, and
 writes ``tried.tsv`` beside this module; ``make docs`` writes the tables of docs/compatibility.md from it.

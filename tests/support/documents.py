@@ -42,12 +42,10 @@ The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to
 them stays valid: `airmirror config` says the same of each of its lines. Times and sizes beyond what librdkafka takes, which does
 all but the copy of records, count as the nearest that it takes. `make docs` writes this page from the code.
 
-Most MirrorMaker 2 tuning keys are not needed. Slots size their fetches by what the target takes, write every batch as they
-read it, and share the partitions again in each window. What is left to decide: how many cores a flow may hold (`tasks.max`;
-by itself as many as [its lag and Spark allow](sizing.md#how-many-slots-a-window-takes)), how
-late records may be (`window.schedule`, `window.follow.ms`: [operations](operations.md#follow-the-log)), and how much of the line
-is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). Measure before and after:
-`airmirror_phase_seconds_total` says in which phase windows spend their time, `airmirror_lag_seconds` whether it matters.
+Most of these keys are not needed. What is left to decide: [how many cores](sizing.md#how-many-slots-a-window-takes) a flow
+may hold, [how late](operations.md#follow-the-log) records may be, and [how much of the line](operations.md#limit-a-flow) is
+its own. Measure before and after: `airmirror_phase_seconds_total` says in which phase windows spend their time,
+`airmirror_lag_seconds` whether it matters.
 """
 
 

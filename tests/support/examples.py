@@ -1,4 +1,4 @@
-"""The number of examples that hypothesis makes up for a test, which `make test` reduces, and `make test-quick` more."""
+"""The number of examples that hypothesis makes up for a test, which `make test` reduces, and `make test QUICK=yes` more."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from airmirror.flows.measure import measure_window
 from airmirror.flows.post_window import emit_checkpoints_if_due
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset, Ledger
-from airmirror.runbooks.failover.alone import NotJudged
+from airmirror.runbooks.failover.alone import Unproven
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.runbook import FAILOVER
 from airmirror.runbooks.run import run
@@ -27,7 +27,7 @@ DISASTER = FailoverOrder(way="disaster", reason="east burns", by="ada")
 PLANNED = FailoverOrder(way="planned", reason="moving day", by="ada", wait=0.0)
 
 
-def fail_over(opened: Opened, order: FailoverOrder) -> tuple[list[NotJudged], list[GroupOffset], float]:
+def fail_over(opened: Opened, order: FailoverOrder) -> tuple[list[Unproven], list[GroupOffset], float]:
     """All steps; what is not proven, what became of groups, and the seconds that it took."""
     ran = run(FAILOVER, opened, order)
     return ran.gave.get("judge", []), ran.gave["move_groups"], ran.seconds

@@ -88,14 +88,14 @@ class Commands:
 
 
 def disaster(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
-    """A source is killed, failed over, and failed back to; what each command said, by the transcript's name."""
+    """A source is killed, failed over, and comes back; what each command said, by the transcript's name."""
     command.configure()
-    create_topic(east, "orders", partitions=3)
+    create_topic(east, "orders", partitions=2)
     create_topic(east, "payments")
-    for number in range(3):
+    for number in range(2):
         _write(east, "orders", number, 400 + 37 * number)
     _write(east, "payments", 0, 250)
-    commit(east, "billing", {("orders", 0): 400, ("orders", 1): 437, ("orders", 2): 460})
+    commit(east, "billing", {("orders", 0): 400, ("orders", 1): 420})
     commit(east, "audit", {("payments", 0): 250})
     command("failover", "run", "--way", "planned", *WHY, "a drill", "--write", command.place("drill"))
     command("failover", "undo", *WHY, "the drill is over", "--write", command.place("undone"))
@@ -105,16 +105,11 @@ def disaster(command: Commands, east: Broker, west: Broker) -> dict[str, str]:
     found = {"plan": command("failover", "plan")}
     place = command.place("failover")
     found["failover"] = command("failover", "run", "--way", "disaster", *WHY, "east burns, INC-7", "--write", place)
-    for number in range(3):
+    for number in range(2):
         _write(west, "east.orders", number, 12 + 2 * number)
-    commit(west, "billing", {("east.orders", number): 400 + 37 * number + 12 for number in range(3)})
+    commit(west, "billing", {("east.orders", number): 400 + 37 * number + 12 for number in range(2)})
     east.restart()
     found["failback-plan"] = command("failback", "plan", exits=1)
-    command("failback", "run", "--step", "rescue", *WHY, "INC-7")
-    command("failback", "run", "--step", "return", *WHY, "east is back")
-    command("failback", "undo", *WHY, "not today", "--write", command.place("undone"))
-    place = command.place("failback")
-    found["failback"] = command("failback", "run", *WHY, "east is back, INC-7", "--write", place)
     return found
 
 
@@ -189,5 +184,5 @@ def written(page: str, found: dict[str, str]) -> str:
 if __name__ == "__main__":
     for name, story in PAGES.items():
         if name in (sys.argv[1:] or PAGES):
-            page = ROOT / "docs" / name
-            page.write_text(written(page.read_text(), told(story)))
+            page, found = ROOT / "docs" / name, told(story)
+            page.write_text(written(page.read_text(), found))

@@ -32,7 +32,7 @@ from airmirror.windows import driver, fence, starts
 from airmirror.windows.fence import Renewal, end_window
 from airmirror.windows.judging import no_objection
 from airmirror.windows.resets import Choice
-from airmirror.windows.window import judge_window
+from airmirror.windows.window import verify_window
 from airmirror.wire.mappings import GATE, Hold
 from airmirror_local.brokers import Broker
 from support.faults import filled, in_a_process_that_dies, records
@@ -259,9 +259,9 @@ def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_pa
     with Appender(flow.flow.target, f"airmirror-mappings.{flow.flow.source.alias}.internal") as appender:
         appender.append([(hold.encode_key(), hold.encode_value())])
     ledger = flow.opened.ledger
-    judge_window(flow.flow, ledger, None, window="alone", trusted=())
+    verify_window(flow.flow, ledger, None, window="alone", trusted=())
     assert ledger.holds(), "without a gate what is held stays held"
-    judge_window(flow.flow, ledger, no_objection, window="gate", trusted=())
+    verify_window(flow.flow, ledger, no_objection, window="gate", trusted=())
     assert not ledger.holds()
     produce(east, flow.topic, records(10, 100))
     assert flow.run().is_verified and flow.assert_equal() == 110

@@ -22,7 +22,7 @@ from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror.windows.errors import FlowBusy, SameCluster
 from airmirror.windows.findings import GateRow
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror.wire.requests import PRODUCE, Produced
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.demo.mirror import runs
@@ -195,7 +195,7 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
         return {finding.key: "asked" for finding in findings}
 
     for trusted in ({"w"}, set[str]()):
-        judge_window(flow.flow, flow.opened.ledger, gate, window="gate", trusted=trusted)
+        verify_window(flow.flow, flow.opened.ledger, gate, window="gate", trusted=trusted)
     counts = [(finding.copied, finding.target_records, finding.digest_differences) for finding in seen]
     assert counts == [(5000, None, None), (5000, 5000, 1)], "nobody has measured it; then somebody has"
     assert [type(finding.error).__name__ for finding in seen] == ["NoneType", "TargetDiffers"]

@@ -427,7 +427,7 @@ def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPa
         judged.append(set(left))
         return Mock(verdicts=[], errors=[])
 
-    monkeypatch.setattr(following, "judge_unverified", judge)
+    monkeypatch.setattr(following, "verify_committed", judge)
     granted, mirrored = Mock(), Mock()
     granted.journal.flow.window.follow_ms = 60_000
     mirrored.index.unverified.return_value = [Mock(key=TopicPartition("orders", 1))]
@@ -445,7 +445,7 @@ def test_what_could_not_be_read_is_judged_again_after_a_while(
     key = TopicPartition("orders", 1)
     failed = Mock(key=key, error=Mock(transient=is_transient))
     judge = Mock(return_value=Mock(verdicts=[failed], errors=[failed.error]))
-    monkeypatch.setattr(following, "judge_unverified", judge)
+    monkeypatch.setattr(following, "verify_committed", judge)
     monkeypatch.setattr(following, "AGAIN_SECONDS", seconds)
     granted, mirrored = Mock(), Mock()
     granted.journal.flow.window.follow_ms = 60_000

@@ -29,7 +29,7 @@ from airmirror.windows.fence import GrantedLease, leased
 from airmirror.windows.findings import GateRow
 from airmirror.windows.mirror import Journal
 from airmirror.windows.resets import Choice
-from airmirror.windows.window import WindowOrder, judge_window, run_window
+from airmirror.windows.window import WindowOrder, run_window, verify_window
 from airmirror.wire.leases import LeaseEntry, holder
 from airmirror.wire.mappings import Lease, LeaseEvent
 from airmirror.wire.plain import LogRecord
@@ -255,9 +255,9 @@ def test_a_gate_that_slept_over_its_lease_verifies_nothing(
     if has_looked:
         monkeypatch.setattr(GrantedLease, "check", looks_and_sleeps)
     with nullcontext() if has_looked else pytest.raises(SlotFenced):
-        judge_window(flow.flow, ledger, None if has_looked else asleep, window="gate", trusted={"first"})
+        verify_window(flow.flow, ledger, None if has_looked else asleep, window="gate", trusted={"first"})
     catch_up_ledger(flow.opened)
     assert [record.window for record in ledger.unverified()] == ["later"]
     assert (
-        not judge_window(flow.flow, ledger, None, window="next", trusted={"later"}).errors and not ledger.unverified()
+        not verify_window(flow.flow, ledger, None, window="next", trusted={"later"}).errors and not ledger.unverified()
     )

@@ -65,7 +65,7 @@ def test_declared(east: Broker, west: Broker, tmp_path: Path, verify: str, codec
 def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, west: Broker, tmp_path: Path) -> None:
     """A gate that takes nobody's word reads the target again."""
     from airmirror.windows.judging import no_objection
-    from airmirror.windows.window import WindowOrder, judge_window, run_window
+    from airmirror.windows.window import WindowOrder, run_window, verify_window
     from support.flows import in_this_process
 
     flow = mirror(east, west, tmp_path, settings=DECLARED)
@@ -79,7 +79,7 @@ def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, w
         in_this_process,
         WindowOrder("w", slots=lambda _: 1, advance=False),
     )
-    judged = judge_window(flow.flow, flow.opened.ledger, no_objection, window="judge", trusted=())
+    judged = verify_window(flow.flow, flow.opened.ledger, no_objection, window="judge", trusted=())
     assert [verdict.error for verdict in judged.verdicts] == [None]
 
 

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console, telling
+from airmirror.cli.options import By, Reason, Yes, console, telling
 
 flow_commands = typer.Typer(no_args_is_help=True, help="Freeze a flow, so that no window writes for it; unfreeze it.")
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="A source topic; again for more. Default: the flow.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept, and shown to whoever wants to write.")]
 
 
 @flow_commands.command("freeze")

@@ -9,7 +9,7 @@ import typer
 
 from airmirror.cli import plain, show
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console
+from airmirror.cli.options import By, Reason, Yes, console
 from airmirror.cli.tables import print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.wire.mappings import Decision
@@ -18,7 +18,6 @@ hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows 
 
 Topic = Annotated[str, typer.Argument(help="A topic of the source.")]
 Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; again for more. Default: all.")]
-Reason = Annotated[str, typer.Option(help="Why, for those who find it later.")]
 
 
 @hold_commands.command("add")

@@ -81,6 +81,7 @@ def whoami() -> str:
 By = Annotated[
     str, typer.Option("--by", help="Who decides; user@host if not given.", default_factory=whoami, show_default=False)
 ]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept with what is decided.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

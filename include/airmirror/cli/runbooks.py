@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
-from airmirror.cli.options import By, Yes, console, telling
+from airmirror.cli.options import By, Reason, Yes, console, telling
 from airmirror.cli.plans import check_place, end, report_base
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import GOOD, line, print_json, show
@@ -19,7 +19,8 @@ from airmirror.report.files import write_document
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 
 AnyRunbook = Runbook[Any, Any]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept with what is decided.")]
+_REPORT = "Write the report as PATH.html and PATH.json; by default here, named by kind, flow and time."
+ReportFile = Annotated[Path | None, typer.Option("--write", help=_REPORT)]
 NEEDED = Parameter.empty
 PLANNED = "Exit status: 0 no line begins with `stop`, 1 one does, 2 bad input."
 REHEARSED = "Exit status: 0 nothing would go wrong, 1 something would, and is listed, 2 bad input."
@@ -41,22 +42,13 @@ def commands_of(runbook: AnyRunbook) -> typer.Typer:
     if apart := [step.name for step in runbook.steps if step.apart]:
         usual += f" Default: all but {', '.join(apart)}."
     only = Annotated[list[str] | None, typer.Option("--step", help=usual)]
-    report = (_report(f"{runbook.name}.<flow>.<time>"), None)
-    ends = {"write": report, "key": (KeyFile, None), "yes": (Yes, False)}
-    _add(group, runbook, "run", _run, runbook.helps["run"], **decides, step=(only, None), **ends)
+    report = {"write": (ReportFile, None), "key": (KeyFile, None)}
+    _add(group, runbook, "run", _run, runbook.helps["run"], **decides, step=(only, None), **report, yes=(Yes, False))
     if runbook.rehearse is not None:
-        report, rehearse = (_report("rehearsal.<flow>.<time>"), None), f"{runbook.helps['rehearse']} {REHEARSED}"
-        _add(group, runbook, "rehearse", _rehearse, rehearse, write=report, key=(KeyFile, None))
+        _add(group, runbook, "rehearse", _rehearse, f"{runbook.helps['rehearse']} {REHEARSED}", **report)
     if runbook.undo is not None:
-        ends["write"], undo = (_report(f"{runbook.name}-undo.<flow>.<time>"), None), f"{runbook.undo.help} {UNDONE}"
-        _add(group, runbook, "undo", _undo, undo, **decides, **ends)
+        _add(group, runbook, "undo", _undo, f"{runbook.undo.help} {UNDONE}", **decides, **report, yes=(Yes, False))
     return group
-
-
-def _report(default: str) -> Any:
-    return Annotated[
-        Path | None, typer.Option("--write", help=f"Write the report as PATH.html and PATH.json; {default} by default.")
-    ]
 
 
 def _add(

@@ -21,7 +21,7 @@ def verify(
 ) -> None:
     """Read both logs again, compare every replicated record that both still hold, and judge again what is held."""
     from airmirror.clusters.protocol.routes import TopicNotFound
-    from airmirror.flows.gates import expectations_of, judge_flow
+    from airmirror.flows.gates import expectations_of, verify_flow
     from airmirror.flows.verification import compare_all
 
     chosen = [name.strip() for name in topics.split(",") if name.strip()]
@@ -31,7 +31,7 @@ def verify(
         errors = []
         gone = any(isinstance(row.error, TopicNotFound) for row in rows)  # or hidden from who asks
         if rows and not gone:  # what differs elsewhere keeps no partition held
-            errors = judge_flow(opened, by, window=f"verify-{new_identifier()}")[0].errors
+            errors = verify_flow(opened, by, window=f"verify-{new_identifier()}")[0].errors
     if given.as_json:
         print_json(console, [row.as_dict() for row in rows])
     else:

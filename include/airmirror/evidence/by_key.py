@@ -1,6 +1,6 @@
 """Comparing topics whose partitions differ in number: the records of each key, in their order, wherever they lie.
 
-Marks only are kept, 24 bytes a record; where the records are more than fit, keys are taken in several rounds, each of
+Marks only are kept, 24 bytes a record; where the records are more than fit, keys are taken in several passes, each of
 which reads the logs again.
 """
 
@@ -17,17 +17,17 @@ from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.logs import Log, marks_of
 from airmirror.wire.headers import parts_of
 
-AT_ONCE = 4_000_000  # records of both sides in a round
+AT_ONCE = 4_000_000  # records of both sides in a pass
 NO_KEY = b"\0no key"
 
 
 def compare_by_key(source: Sequence[Log], target: Sequence[Log]) -> Findings:
     """Records of every key in their order, counted by kind; offsets are not named. Raises what reading the logs raises."""
     records = sum(log.end - log.start for log in (*source, *target))
-    rounds = max(1, -(-records // AT_ONCE))
+    passes = max(1, -(-records // AT_ONCE))
     found = Findings(keeps_offsets=False)
-    for number in range(rounds):
-        one, other = _sorted_by_key(source, number, rounds), _sorted_by_key(target, number, rounds)
+    for number in range(passes):
+        one, other = _sorted_by_key(source, number, passes), _sorted_by_key(target, number, passes)
         if np.array_equal(one, other):
             found.counts[Kind.EQUAL] += len(one)
             continue
@@ -40,8 +40,8 @@ def compare_by_key(source: Sequence[Log], target: Sequence[Log]) -> Findings:
     return found
 
 
-def _sorted_by_key(logs: Sequence[Log], number: int, rounds: int) -> Marks:
-    """The marks of the records whose key is of this round, by key and then in the order of their log."""
+def _sorted_by_key(logs: Sequence[Log], number: int, passes: int) -> Marks:
+    """The marks of the records whose key is of this pass, by key and then in the order of their log."""
     keys: list[Any] = []
     marks: list[Any] = []
     for log in logs:
@@ -54,7 +54,7 @@ def _sorted_by_key(logs: Sequence[Log], number: int, rounds: int) -> Marks:
                 ],
                 np.uint64,
             )
-            chosen = of_records % np.uint64(rounds) == number
+            chosen = of_records % np.uint64(passes) == number
             keys.append(of_records[chosen])
             marks.append(marks_of(records)[chosen])
     if not keys:

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from airmirror.flows.measure import measure_judged, measure_latency
+from airmirror.flows.measure import measure_latency, measure_verification
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
-from airmirror.quality.gate import Limits, judge
+from airmirror.quality.gate import Limits, validate
 from airmirror.quality.rows import Row
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from airmirror.tell import Tell, silent
 from airmirror.windows.findings import GateRow
-from airmirror.windows.judging import Gate, Judged
-from airmirror.windows.window import judge_window
+from airmirror.windows.judging import Gate, Verification
+from airmirror.windows.window import verify_window
 
-Hears = Callable[[Sequence[Row], Judgement], None]
+Hears = Callable[[Sequence[Row], Validation], None]
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def gate_of(
     *,
     window: str,
     waived: Mapping[TopicPartition, int] | None = None,
-    hears: Hears = lambda rows, judgement: None,
+    hears: Hears = lambda rows, validation: None,
 ) -> Gate | None:
     """The gate of a flow: the objections of its suites; None: the engine's own checks judge alone. ``hears`` of each judgement,
     and the rows that it is of.
 
-    The others as ``judge_flow`` has them. The gate raises BadExpectations.
+    The others as ``verify_flow`` has them. The gate raises BadExpectations.
     """
     flow, suites = opened.flow, by.suites
     if suites is None:
@@ -73,41 +73,41 @@ def gate_of(
     def gate(findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
         check_suites(suites)
         rows = [finding.row() for finding in findings]
-        judgement = judge(rows, suites, flow=flow.name, window=window, limits=limits)
-        hears(rows, judgement)
-        objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgement.failed.items()}
+        validation = validate(rows, suites, flow=flow.name, window=window, limits=limits)
+        hears(rows, validation)
+        objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in validation.failed.items()}
         last = {finding.key: finding.source_end - 1 for finding in findings}
         return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
 
     return gate
 
 
-def judge_flow(
+def verify_flow(
     opened: Opened,
     by: Expectations,
     *,
     window: str,
     trusted: Container[str] = (),
     waived: Mapping[TopicPartition, int] | None = None,
-    hears: Hears = lambda rows, judgement: None,
+    hears: Hears = lambda rows, validation: None,
     tell: Tell = silent,
-) -> tuple[Judged, Judgement | None]:
+) -> tuple[Verification, Validation | None]:
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: no suite was asked.
 
     ``trusted``: windows whose slots have read back; what others left is read from the target. ``waived``: the last offset of
     ranges that an operator lets pass whatever the suites say; the engine's own checks count all the same. ``hears``: as
     of the gate. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a cluster's error.
     """
-    judgements: list[Judgement] = []
+    validations: list[Validation] = []
 
-    def noted(rows: Sequence[Row], judgement: Judgement) -> None:
-        judgements.append(judgement)
-        hears(rows, judgement)
+    def noted(rows: Sequence[Row], validation: Validation) -> None:
+        validations.append(validation)
+        hears(rows, validation)
 
     gate = gate_of(opened, by, window=window, waived=waived, hears=noted)
     begun = time.monotonic()
-    judged = judge_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
-    measure_judged(opened, judged, time.monotonic() - begun)
-    if judged.verdicts:
+    verification = verify_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
+    measure_verification(opened, verification, time.monotonic() - begun)
+    if verification.verdicts:
         measure_latency(opened)
-    return judged, judgements[0] if judgements else None
+    return verification, validations[0] if validations else None

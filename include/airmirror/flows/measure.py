@@ -15,7 +15,7 @@ from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import FlowBusy, PartitionHeld
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Verification
 from airmirror.windows.results import WindowResult
 from airmirror.windows.standing import Seen
 
@@ -99,17 +99,17 @@ def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
 
 
 @only_shown
-def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
+def measure_verification(opened: Opened, verification: Verification, seconds: float) -> None:
     """Add what the gate let pass to the partitions' counters; note what it did not."""
     ledger = opened.ledger
     ledger.count_verified()
     counters = {(JUDGED, "passed"): 0.0, (JUDGED, "held"): 0.0, (JUDGED, "unread"): 0.0, (SECONDS, "gate"): seconds}
-    for verdict in judged.verdicts:
+    for verdict in verification.verdicts:
         result = "passed" if verdict.error is None else "unread" if verdict.error.transient else "held"
         counters[(JUDGED, result)] += 1
     # The gate alone does not make a window verified: it has nothing to say where windows fail.
     completed = ledger.numbers().get((COMPLETED, ""))
-    ledger.note(counters, {} if judged.errors or completed is None else {(VERIFIED, ""): completed})
+    ledger.note(counters, {} if verification.errors or completed is None else {(VERIFIED, ""): completed})
     ledger.note_sample(lags=False)
 
 

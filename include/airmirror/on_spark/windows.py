@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.following import following_of
-from airmirror.flows.gates import Expectations, judge_flow
+from airmirror.flows.gates import Expectations, verify_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.tell import Tell
 from airmirror.windows.demand import Demand, at_most, slots_for
@@ -50,7 +50,7 @@ class RunWindow:
     """
 
     result: WindowResult
-    judgement: Judgement | None
+    validation: Validation | None
     earlier: int = 0
 
 
@@ -62,18 +62,18 @@ def run_judged(
     tasks: Collection[str] = (),
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run; where the window follows (``window.follow.ms``) the gate
-    judges meanwhile too, and ``tasks`` are done. Raises what ``run`` and ``judge_flow`` raise.
+    judges meanwhile too, and ``tasks`` are done. Raises what ``run`` and ``verify_flow`` raise.
     """
     window, tell = order.window, order.tell
     following = following_of(prepared.opened, expectations, window=window, tasks=tasks)
     result = run(prepared, spark_url, replace(order, following=following, advance=False))
     begun = time.monotonic()
-    judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
+    verification, validation = verify_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
     taken = time.monotonic() - begun
     result = replace(result, seconds=result.seconds + taken, phases={**result.phases, "gate": taken})
-    passed = sum(verdict.records for verdict in judged.verdicts if verdict.error is None)
-    found = with_verdicts(result, judged.findings, judged.verdicts)
-    return RunWindow(found, judgement, max(0, passed - result.copied))
+    passed = sum(verdict.records for verdict in verification.verdicts if verdict.error is None)
+    found = with_verdicts(result, verification.findings, verification.verdicts)
+    return RunWindow(found, validation, max(0, passed - result.copied))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 from airmirror.errors import named
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
-from airmirror.quality.verdict import AskedExpectation, Judgement, Partition
+from airmirror.quality.verdict import AskedExpectation, Partition, Validation
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +27,14 @@ class Limits:
     lag_seconds: float | None = None
 
 
-def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits) -> Judgement:
+def validate(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits) -> Validation:
     """Validate every suite of the flow over the rows of its topics.
 
     An expectation about single rows fails these, one about the whole fails every partition it was asked for, and one that
     can't be evaluated fails as critical: nothing passes in silence.
     """
     if not rows:
-        return Judgement({}, ())
+        return Validation({}, ())
     # Great Expectations takes no value for a good one.
     failed = {partition_of(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = _not_measured(rows)
@@ -69,7 +69,7 @@ def judge(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: st
                 where = named([f"{topic}-{number}" for topic, number in reasons], 10)
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {where}")
     by_partition = {partition: tuple(found) for partition, found in failed.items()}
-    return Judgement(by_partition, tuple(warnings), tuple(every))
+    return Validation(by_partition, tuple(warnings), tuple(every))
 
 
 def _context() -> Any:

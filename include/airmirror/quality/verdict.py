@@ -28,7 +28,7 @@ class AskedExpectation:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Validation:
     """The gate's answer. ``failed``: reasons by partition."""
 
     failed: Mapping[Partition, tuple[str, ...]]

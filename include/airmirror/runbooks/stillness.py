@@ -12,7 +12,7 @@ from airmirror.partitions import TopicPartition
 SAMPLE_SECONDS = 0.5
 
 Ends = Mapping[TopicPartition, int]
-Told = Mapping[TopicPartition, str]
+Moving = Mapping[TopicPartition, str]
 
 
 def await_still(
@@ -21,7 +21,7 @@ def await_still(
     *,
     still: float,
     seconds: float,
-    reasons: Callable[[Told], Sequence[str]],
+    reasons: Callable[[Moving], Sequence[str]],
     tell: Callable[[str], None],
 ) -> Sequence[str]:
     """Wait until nothing has moved for ``still`` seconds. Return the remaining reasons if that takes longer than ``seconds``.
@@ -52,7 +52,7 @@ def ends_of(cluster: Routes, topics: Collection[str]) -> Ends:
     return offsets_with_patience(cluster, cluster.keys_now(topics), LATEST)
 
 
-def _moving(cluster: Routes, before: Ends, now: Ends) -> Told:
+def _moving(cluster: Routes, before: Ends, now: Ends) -> Moving:
     """Return what has moved between two samples, and where a transaction is open."""
     stable = offsets_with_patience(cluster, now, LATEST, read_committed=True)
     found = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airmirror.config import Window
 
-GROWTH = 4  # times what Spark runs now: where no more executors come, a window runs in four rounds
+GROWTH = 4  # times what Spark runs now: where no more executors come, a window runs in four turns
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from airmirror.slot.errors import SlotFenced
 from airmirror.threads import BackgroundThread
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.fence import GrantedLease, HeldLease
-from airmirror.windows.judging import Gate, judge_unverified
+from airmirror.windows.judging import Gate, verify_committed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen
@@ -87,7 +87,7 @@ class FollowLoop(BackgroundThread):
                 self._follow.ready()
                 with Mirror.open(flow, index, "verify") as mirror:
                     mirror.refresh()
-                    self._go_round(mirror, replace(self._granted, journal=mirror), seconds)
+                    self._loop(mirror, replace(self._granted, journal=mirror), seconds)
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
@@ -96,7 +96,7 @@ class FollowLoop(BackgroundThread):
                 log.warning("What %s has committed was not judged yet: %s", self._window, error, exc_info=not known)
                 self._let_others()
 
-    def _go_round(self, mirror: Mirror, granted: GrantedLease, seconds: float) -> None:
+    def _loop(self, mirror: Mirror, granted: GrantedLease, seconds: float) -> None:
         """Judge at most every ``seconds``, counted from beginning to beginning, and soon where nothing had come for a while;
         do the tasks; tell where the partitions stand; end the window where something wants that."""
         look = min(seconds, LOOK_SECONDS)
@@ -148,13 +148,13 @@ class FollowLoop(BackgroundThread):
         if {record.key for record in mirror.index.unverified()} <= left:
             return None
         granted.check()  # a driver that slept for longer than its lease judges no more
-        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=left)
-        for verdict in judged.verdicts:
+        verification = verify_committed(mirror, granted, self._follow.gate, trusted={self._window}, left=left)
+        for verdict in verification.verdicts:
             if verdict.error is not None:
                 later = time.monotonic() + AGAIN_SECONDS
                 self._left[verdict.key] = later if verdict.error.transient else math.inf
                 log.warning("%s", verdict.error)
-        return len(judged.errors) < len(judged.verdicts)
+        return len(verification.errors) < len(verification.verdicts)
 
 
 @dataclass(frozen=True)

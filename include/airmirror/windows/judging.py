@@ -57,7 +57,7 @@ class Verdict(PartitionFacts):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Verification:
     """The rows shown to a gate, and its verdict, partition by partition."""
 
     findings: tuple[GateRow, ...]
@@ -68,7 +68,7 @@ class Judged:
         return [verdict.error for verdict in self.verdicts if verdict.error is not None]
 
 
-def judge_unverified(
+def verify_committed(
     mirror: Mirror,
     granted: GrantedLease,
     gate: Gate | None,
@@ -76,7 +76,7 @@ def judge_unverified(
     trusted: Container[str],
     left: Collection[TopicPartition] | None = None,
     tell: Callable[[str], None] = lambda phase: None,
-) -> Judged:
+) -> Verification:
     """Judge everything between verified offset and progress, as far as the index has read it, and write what comes of it.
 
     ``left``: partitions that are left to a later judgement, and stay as they are; None: none are, and what a gate holds
@@ -96,9 +96,9 @@ def judge_unverified(
         watermarks=watermarks(mirror.source, keys),
     )
     tell(f"judging {counted(len(findings), 'partition')}")
-    verdicts = judge(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
+    verdicts = write_verdicts(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
     mirror.catch_up()
-    return Judged(tuple(findings), tuple(verdicts))
+    return Verification(tuple(findings), tuple(verdicts))
 
 
 def watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -115,7 +115,7 @@ def no_objection(_findings: Sequence[GateRow]) -> Mapping[TopicPartition, str]:
     return {}
 
 
-def judge(
+def write_verdicts(
     granted: GrantedLease,
     findings: Sequence[GateRow],
     gate: Gate | None,

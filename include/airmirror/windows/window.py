@@ -23,7 +23,7 @@ from airmirror.windows.demand import Demand
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, GrantedLease, fence_around, leased
 from airmirror.windows.following import Follow, FollowLoop, Latencies
-from airmirror.windows.judging import Gate, Judged, Verdict, judge_unverified, watermarks
+from airmirror.windows.judging import Gate, Verdict, Verification, verify_committed, watermarks
 from airmirror.windows.mirror import Mirror, two_clusters
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
@@ -72,7 +72,7 @@ class WindowOrder:
     ``slots``: how many it takes for its demand, asked when there is work. ``only``: which of the source's partitions; ``until``:
     up to which offset of each, and nothing of others. ``following``: with ``window.follow.ms`` the window stays, whether anything
     is new or not, and is judged meanwhile; not with ``until``. With ``advance`` the engine's own checks judge alone, and what a
-    gate holds stays held; without it the judgement is left to ``judge_window``. ``tell`` hears of phases, ``report`` of commits.
+    gate holds stays held; without it the judgement is left to ``verify_window``. ``tell`` hears of phases, ``report`` of commits.
     """
 
     window: str
@@ -167,7 +167,7 @@ def _copied(
                 mirror.catch_up()
                 if order.advance:
                     with suppress(SlotFenced):  # who has the lease by now judges what is left
-                        verdicts = judge_unverified(mirror, granted, None, trusted={order.window}).verdicts
+                        verdicts = verify_committed(mirror, granted, None, trusted={order.window}).verdicts
     return planned, results, verdicts
 
 
@@ -203,7 +203,7 @@ def _plan_with_starts(
     return state, without_stuck(planned, fenced.stuck, mirror.flow.source.alias, mirror.target)
 
 
-def judge_window(
+def verify_window(
     flow: Flow,
     index: FlowLedger,
     gate: Gate | None,
@@ -211,7 +211,7 @@ def judge_window(
     window: str,
     trusted: Container[str],
     tell: Callable[[str], None] = lambda phase: None,
-) -> Judged:
+) -> Verification:
     """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).
 
     ``trusted``: the windows whose slots have read back before they committed; what others left is read from the target.
@@ -222,8 +222,8 @@ def judge_window(
         mirror.catch_up()
         held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
         if not index.unverified() and not held:
-            return Judged((), ())
+            return Verification((), ())
         with leased(mirror, window, slots=0, frozen_too=True) as granted:
             tell("reading what is to be judged")
             mirror.catch_up()
-            return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)
+            return verify_committed(mirror, granted, gate, trusted=trusted, tell=tell)

@@ -167,19 +167,19 @@ class VerifyWindow(FlowOperator):
         return lineage_of(self.received)
 
 
-class RoundOperator(FlowOperator):
+class PostWindowOperator(FlowOperator):
     """One of the tasks that follow a window. ``purpose``: a part of the name of its lease."""
 
     writes = True
-    round, purpose = "emit_offset_syncs", "syncs"
+    post_window_task, purpose = "emit_offset_syncs", "syncs"
 
     def work(self, context: Context, selection: Selection) -> Any:
         from airmirror.on_airflow.tasks.window import do_task
 
-        return do_task(deployment(), self.flow, self.round, window_id(context, self.purpose), selection)
+        return do_task(deployment(), self.flow, self.post_window_task, window_id(context, self.purpose), selection)
 
 
-class EmitOffsetSyncs(RoundOperator):
+class EmitOffsetSyncs(PostWindowOperator):
     """MirrorMaker 2's offset syncs, up to the verified offsets; and the events of a gate that has failed for other partitions.
     The tasks for groups whose time has not come are skipped.
     """
@@ -193,16 +193,16 @@ class EmitOffsetSyncs(RoundOperator):
         skip(name for name in self.get_flat_relative_ids(upstream=False) if name in GROUP_TASKS and name not in now)
 
 
-class EmitCheckpoints(RoundOperator):
+class EmitCheckpoints(PostWindowOperator):
     """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
 
-    round, purpose = CHECKPOINTS, "checkpoints"
+    post_window_task, purpose = CHECKPOINTS, "checkpoints"
 
 
-class SyncGroupOffsets(RoundOperator):
+class SyncGroupOffsets(PostWindowOperator):
     """Consumer groups without members on the target are moved to where they stand on the source."""
 
-    round, purpose = GROUPS, "groups"
+    post_window_task, purpose = GROUPS, "groups"
 
 
 class NextWindow(TriggerDagRunOperator):

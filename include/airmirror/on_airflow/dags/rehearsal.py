@@ -46,10 +46,10 @@ class Rehearse(Reports, FlowOperator):
         self.runbook, self.order = runbook, order
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.runbooks import Asked, rehearse
+        from airmirror.on_airflow.tasks.runbooks import RunbookRequest, rehearse
 
-        asked = Asked(deployment(), self.flow, self.runbook, self.order)
-        rehearse(asked, window_id(context), self.show)
+        request = RunbookRequest(deployment(), self.flow, self.runbook, self.order)
+        rehearse(request, window_id(context), self.show)
 
 
 class ChooseRehearsals(Choose):

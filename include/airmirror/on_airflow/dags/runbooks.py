@@ -34,11 +34,11 @@ class ShowPlan(Reports, RunbookOperator):
         self.runbook = runbook
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.runbooks import Asked, plan
+        from airmirror.on_airflow.tasks.runbooks import RunbookRequest, plan
 
         given = context["params"]
-        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
-        plan(asked, given["verb"], given["steps"] or (), window_id(context), self.show)
+        request = RunbookRequest(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
+        plan(request, given["verb"], given["steps"] or (), window_id(context), self.show)
 
 
 class AskBeforeStep(AsksPeople):
@@ -49,11 +49,11 @@ class AskBeforeStep(AsksPeople):
         self.runbook, self.before = runbook, before
 
     def ask(self, context: Context) -> Question:
-        from airmirror.on_airflow.tasks.runbooks import Asked, NothingLeft, ask, ask_undo
+        from airmirror.on_airflow.tasks.runbooks import NothingLeft, RunbookRequest, ask, ask_undo
 
-        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
+        request = RunbookRequest(deployment(), self.flow, self.runbook, order_of(self.runbook, context))
         try:
-            return ask_undo(asked) if self.before == UNDO else ask(asked, self.before)
+            return ask_undo(request) if self.before == UNDO else ask(request, self.before)
         except NothingLeft as over:
             if self.before != UNDO:  # steps run after a question that was skipped, since a run leaves some out
                 self.log.info("%s", over)
@@ -83,7 +83,7 @@ class TakeStep(Reports, ApprovedStep):
         self.runbook, self.asked, self.yes = runbook, asked, yes
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.runbooks import Asked, take
+        from airmirror.on_airflow.tasks.runbooks import RunbookRequest, take
 
         if self.asked:
             given = self.approved(context, self.asked, self.yes)
@@ -92,9 +92,9 @@ class TakeStep(Reports, ApprovedStep):
             raise AirflowSkipException("the run is not to take steps")
         else:
             by, begun = str(context["dag_run"].triggering_user_name or "a user of Airflow"), time.time()
-        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
+        request = RunbookRequest(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
         named = tuple(context["params"]["steps"] or ())
-        take(asked, self.step, named, begun, window_id(context), self.show)
+        take(request, self.step, named, begun, window_id(context), self.show)
 
 
 class UndoRunbook(Reports, ApprovedStep):
@@ -105,12 +105,12 @@ class UndoRunbook(Reports, ApprovedStep):
         self.runbook = runbook
 
     def work(self, context: Context, selection: Selection) -> None:
-        from airmirror.on_airflow.tasks.runbooks import Asked, take_back
+        from airmirror.on_airflow.tasks.runbooks import RunbookRequest, take_back
 
         assert self.runbook.undo is not None
         by = self.approved(context, asking(UNDO), self.runbook.undo.yes).by
-        asked = Asked(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
-        take_back(asked, window_id(context), self.show)
+        request = RunbookRequest(deployment(), self.flow, self.runbook, order_of(self.runbook, context, by))
+        take_back(request, window_id(context), self.show)
 
 
 def asking(step: str) -> str:

@@ -30,8 +30,8 @@ PROGRESS = Progress(phase, lambda text: log.info("%s", text))
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The purpose of a run: a runbook of a flow, and its order."""
+class RunbookRequest:
+    """What a run is to do: a runbook of a flow, and its order."""
 
     deployment: Deployment
     flow: str
@@ -76,61 +76,61 @@ class RehearsalFailed(AirmirrorError):
         return f"flow {self.flow!r}: a {what} would go wrong now; the report says more\n{listed(self.problems)}"
 
 
-def plan(asked: Asked, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
+def plan(request: RunbookRequest, verb: str, named: Collection[str], run_id: str, show: Show) -> None:
     """Write what the verb would do as a page and a JSON; ``show`` hears of the page. ``named``: as ``take`` has them.
 
     Raises what looking and checking raise."""
-    runbook, order = asked.runbook, asked.order
+    runbook, order = request.runbook, request.order
     if verb == "plan":
-        with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
+        with opened_flow(request.deployment, request.flow, Selection()) as opened:
             made = runbook.plan(opened, order, PROGRESS)
     else:
-        with asked.opened() as site:
+        with request.opened() as site:
             is_undo = verb == "undo"
-            made = _undo_of(asked, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
+            made = _undo_of(request, site) if is_undo else look(runbook, site, order, tuple(named), PROGRESS)
     log_findings(each for each in made.findings if each.level != "ok")
-    _keep(asked, f"{runbook.name}-plans", run_id, made, show)
+    _keep(request, f"{runbook.name}-plans", run_id, made, show)
 
 
-def rehearse(asked: Asked, run_id: str, show: Show) -> None:
+def rehearse(request: RunbookRequest, run_id: str, show: Show) -> None:
     """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
-    runbook, part = asked.runbook, asked.runbook.part(asked.order)
+    runbook, part = request.runbook, request.runbook.part(request.order)
     assert runbook.rehearse is not None
-    with opened_flow(asked.deployment, asked.flow, Selection()) as opened:
-        made = runbook.rehearse(opened, asked.order, PROGRESS)
+    with opened_flow(request.deployment, request.flow, Selection()) as opened:
+        made = runbook.rehearse(opened, request.order, PROGRESS)
     kind = "-".join(filter(None, (runbook.name, part, "rehearsals")))
-    _keep(asked, kind, run_id, made, show)
+    _keep(request, kind, run_id, made, show)
     if not made.is_good:
         problems = tuple(row["problem"] for row in made.rows("problems"))
-        raise RehearsalFailed(asked.flow, runbook.name, part, problems)
+        raise RehearsalFailed(request.flow, runbook.name, part, problems)
 
 
-def ask(asked: Asked, step: str) -> Question:
+def ask(request: RunbookRequest, step: str) -> Question:
     """Return the question before a step: what it and those after it would do now. Writes only the ledger.
 
     Raises BadKey, NothingLeft, and what refuses the order.
     """
-    signer(asked.deployment)  # a key that is none is told before anything is done
-    runbook, order = asked.runbook, asked.order
+    signer(request.deployment)  # a key that is none is told before anything is done
+    runbook, order = request.runbook, request.order
     (asks,) = (each.asks for each in runbook.steps if each.name == step)
     assert asks is not None
-    with asked.opened() as site:
+    with request.opened() as site:
         if why := runbook.over(site, order):
-            raise NothingLeft(asked.flow, runbook.name, why)
+            raise NothingLeft(request.flow, runbook.name, why)
         found = look(runbook, site, order, (), PROGRESS) if asks.shows is None else asks.shows(site, order, PROGRESS)
         first = asks.text(site.flow, order)
     log_findings(found.findings)
-    return Question(f"{asked.title(asks.title)} {found.headline}", body(replace(found, reason=order.reason), first))
+    return Question(f"{request.title(asks.title)} {found.headline}", body(replace(found, reason=order.reason), first))
 
 
-def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: str, show: Show) -> None:
+def take(request: RunbookRequest, step: str, named: Collection[str], begun: float, run_id: str, show: Show) -> None:
     """Take a step; after the last one write the report, whose page ``show`` hears of. ``named``: the steps that the form wants,
     none: the usual ones; ``begun``: when it was approved, in epoch seconds.
 
     Raises what the step raises; Incomplete after the report, or after the last one that was named, where something is left.
     """
-    runbook, order = asked.runbook, asked.order
-    with asked.opened() as site:
+    runbook, order = request.runbook, request.order
+    with request.opened() as site:
         steps = steps_of(runbook, site.flow, order, named)
         if step not in steps:
             log.info("The run does not take this step.")
@@ -139,17 +139,19 @@ def take(asked: Asked, step: str, named: Collection[str], begun: float, run_id: 
         only = rest(runbook, site.flow, order, step) if is_last else [step]
         ran = run(runbook, site, order, only, PROGRESS, is_approved=True)
         if named and ran.left and step == steps[-1]:
-            raise Incomplete(asked.flow, f"its step {step!r} has left something; the log of its task says what")
+            raise Incomplete(request.flow, f"its step {step!r} has left something; the log of its task says what")
         if not is_last or not is_whole(runbook, site.flow, order, ran):
             return
         made = runbook.outcome(site, order, replace(ran, seconds=time.time() - begun))
-    _keep(asked, f"{runbook.name}s", run_id, made, show)
+    _keep(request, f"{runbook.name}s", run_id, made, show)
     for section in made.sections:
         if section.name == "names":
             for row in section.rows:
                 log.info("Start applications of %s with %s.", row["on_the_source"], row["on_the_target"])
     if not made.is_good:
-        raise Incomplete(asked.flow, f"{made.headline} The report says what; applications may be started all the same.")
+        raise Incomplete(
+            request.flow, f"{made.headline} The report says what; applications may be started all the same."
+        )
 
 
 def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collection[str]) -> list[str]:
@@ -160,34 +162,34 @@ def steps_of(runbook: Runbook[Any, Any], flow: Flow, order: Order, named: Collec
     return steps + more
 
 
-def ask_undo(asked: Asked) -> Question:
+def ask_undo(request: RunbookRequest) -> Question:
     """Return the question: what an undo would do now. Raises BadKey, CannotUndo, NothingLeft."""
-    signer(asked.deployment)
-    runbook = asked.runbook
+    signer(request.deployment)
+    runbook = request.runbook
     assert runbook.undo is not None
-    with asked.opened() as site:
-        found = _undo_of(asked, site)
+    with request.opened() as site:
+        found = _undo_of(request, site)
     if not found.is_good:
         stops = [each for each in found.findings if each.level == "stop"]
-        raise CannotUndo(asked.flow, tuple(each.evidence for each in stops), runbook.name, stops[0].way_out)
+        raise CannotUndo(request.flow, tuple(each.evidence for each in stops), runbook.name, stops[0].way_out)
     if not any(each.rows for each in found.sections):
-        raise NothingLeft(asked.flow, runbook.name, "there is nothing to undo")
-    subject = f"{asked.flow}: take the {runbook.name} back? {found.headline}"
-    return Question(subject, body(replace(found, reason=asked.order.reason), runbook.undo.text))
+        raise NothingLeft(request.flow, runbook.name, "there is nothing to undo")
+    subject = f"{request.flow}: take the {runbook.name} back? {found.headline}"
+    return Question(subject, body(replace(found, reason=request.order.reason), runbook.undo.text))
 
 
-def take_back(asked: Asked, run_id: str, show: Show) -> None:
+def take_back(request: RunbookRequest, run_id: str, show: Show) -> None:
     """Undo what was done, as soon as the flow is free, and write the report. Raises CannotUndo, GroupsActive, FlowBusy."""
-    with asked.opened() as site:
-        made = undo(asked.runbook, site, asked.order, PROGRESS)
-    _keep(asked, f"{asked.runbook.name}-undos", run_id, made, show)
+    with request.opened() as site:
+        made = undo(request.runbook, site, request.order, PROGRESS)
+    _keep(request, f"{request.runbook.name}-undos", run_id, made, show)
 
 
-def _keep(asked: Asked, kind: str, run_id: str, made: Document, show: Show) -> None:
+def _keep(request: RunbookRequest, kind: str, run_id: str, made: Document, show: Show) -> None:
     log.info("%s", made.headline)  # first: what is done is done, whatever becomes of the page
-    keep_document(asked.deployment, PagePlace(kind, asked.flow), run_id, made, show)
+    keep_document(request.deployment, PagePlace(kind, request.flow), run_id, made, show)
 
 
-def _undo_of(asked: Asked, site: Any) -> Document:
-    assert asked.runbook.undo is not None
-    return asked.runbook.undo.look(site, asked.order)
+def _undo_of(request: RunbookRequest, site: Any) -> Document:
+    assert request.runbook.undo is not None
+    return request.runbook.undo.look(site, request.order)

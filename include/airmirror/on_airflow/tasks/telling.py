@@ -12,9 +12,9 @@ from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.question import runs_about
 from airmirror.quality import rows as gate_rows
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.judging import Judged, Verdict
+from airmirror.windows.judging import Verdict, Verification
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 from airmirror.wire.mappings import Decision
@@ -74,11 +74,11 @@ class NotVerified(AirmirrorError):
 
 
 def not_verified(
-    flow: str, window: str, judged: Judged, decisions: Iterable[Decision] = (), users: Collection[str] = ()
+    flow: str, window: str, verification: Verification, decisions: Iterable[Decision] = (), users: Collection[str] = ()
 ) -> NotVerified:
     """The error of a judgement with partitions that did not pass for good. ``decisions``: what people have decided so far;
     ``users``: who may decide, none: all."""
-    failed = [verdict for verdict in judged.verdicts if verdict.error is not None]
+    failed = [verdict for verdict in verification.verdicts if verdict.error is not None]
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
     new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
     held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
@@ -200,19 +200,19 @@ def tell_result(result: WindowResult) -> None:
         log.info("The window was cut (window.max.ms, window.max.bytes, or ended early); the next run starts at once.")
 
 
-def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
+def tell_verification(verification: Verification, validation: Validation | None) -> None:
     """Log what the gate passed, its warnings, and the rows that did not pass."""
-    passed = [verdict for verdict in judged.verdicts if verdict.error is None]
+    passed = [verdict for verdict in verification.verdicts if verdict.error is None]
     log.info(
         "Judged %s: %d passed and advanced (%s records), %d not.",
-        counted(len(judged.verdicts), "partition"),
+        counted(len(verification.verdicts), "partition"),
         len(passed),
         f"{sum(verdict.records for verdict in passed):,}",
-        len(judged.verdicts) - len(passed),
+        len(verification.verdicts) - len(passed),
     )
-    for warning in judgement.warnings if judgement else ():
+    for warning in validation.warnings if validation else ():
         log.warning("Warning of the gate: %s", warning)
-    failed = {verdict.key for verdict in judged.verdicts if verdict.error is not None}
+    failed = {verdict.key for verdict in verification.verdicts if verdict.error is not None}
     if failed:
-        rows = [finding.row() for finding in judged.findings if finding.key in failed]
+        rows = [finding.row() for finding in verification.findings if finding.key in failed]
         log.info("Partitions that did not pass:\n%s", gate_rows.table(rows))

@@ -16,7 +16,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows import leases, post_window
 from airmirror.flows.following import following_of
-from airmirror.flows.gates import Expectations, expectations_of, judge_flow
+from airmirror.flows.gates import Expectations, expectations_of, verify_flow
 from airmirror.flows.post_window import tasks_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
 from airmirror.flows.selection import Selection
@@ -30,22 +30,22 @@ from airmirror.on_airflow.tasks.telling import (
     PartitionsFailed,
     not_verified,
     phase,
-    tell_judgement,
     tell_plan,
     tell_progress,
     tell_result,
     tell_topics,
+    tell_verification,
 )
 from airmirror.on_spark.windows import run
 from airmirror.partitions import TopicPartition
 from airmirror.quality.page import verdict_page
 from airmirror.quality.rows import Row
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
-from airmirror.quality.verdict import Judgement
+from airmirror.quality.verdict import Validation
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import GateRow
-from airmirror.windows.judging import Judged
+from airmirror.windows.judging import Verification
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import WindowOrder
 from airmirror.wire.mappings import MappingRecord
@@ -156,47 +156,47 @@ def verify(
     by = expectations_of(deployment.expectations)
     with opened_flow(deployment, name, selection) as opened:
         hears = partial(_keep_verdict, opened.ledger, window, show)
-        judged, judgement = when_free(
+        verification, validation = when_free(
             opened.flow,
-            lambda: judge_flow(
+            lambda: verify_flow(
                 opened, by, window=window, trusted=WindowsOfRun(trusted), waived=waived, hears=hears, tell=phase
             ),
         )
-        received = _received(opened, judged, followed)
-        decisions, users = opened.ledger.decisions() if judged.errors else [], opened.flow.settings.decide_users
+        received = _received(opened, verification, followed)
+        decisions, users = opened.ledger.decisions() if verification.errors else [], opened.flow.settings.decide_users
     passed(received)
-    if not judged.verdicts:
+    if not verification.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
         return received
-    tell_judgement(judged, judgement)
+    tell_verification(verification, validation)
     if by.suites is None:
         log.warning("Judged by %s.", by)
-    if judged.errors:
-        if all(error.transient for error in judged.errors):
-            raise judged.errors[0]
-        raise not_verified(name, window, judged, decisions, users)
+    if verification.errors:
+        if all(error.transient for error in verification.errors):
+            raise verification.errors[0]
+        raise not_verified(name, window, verification, decisions, users)
     return received
 
 
-def _keep_verdict(ledger: FlowLedger, window: str, show: Show, rows: Sequence[Row], judgement: Judgement) -> None:
+def _keep_verdict(ledger: FlowLedger, window: str, show: Show, rows: Sequence[Row], validation: Validation) -> None:
     try:
-        page = verdict_page(rows, judgement, flow=ledger.flow, window=window)
+        page = verdict_page(rows, validation, flow=ledger.flow, window=window)
         show(keep_page(ledger.engine, PagePlace(GATE, ledger.flow), window, page))
     except AirmirrorError as error:  # the page shows a verdict, and makes none
         log.warning("The page of this judgement is not kept: %s", error)
 
 
-def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, ...]:
+def _received(opened: Opened, verification: Verification, followed: str) -> tuple[Received, ...]:
     """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
-    flow, failed = opened.flow, {verdict.key for verdict in judged.verdicts if verdict.error is not None}
+    flow, failed = opened.flow, {verdict.key for verdict in verification.verdicts if verdict.error is not None}
     # Of a partition that has failed without a look at it nothing is known to be verified now.
-    judged_from = dict.fromkeys(failed, 0) | {finding.key: finding.source_start for finding in judged.findings}
+    judged_from = dict.fromkeys(failed, 0) | {finding.key: finding.source_start for finding in verification.findings}
     before = (
         record
         for record in _of_run(opened, followed)
         if record.source_start < judged_from.get(record.key, record.source_end)
     )
-    findings = (finding for finding in judged.findings if finding.key not in failed)
+    findings = (finding for finding in verification.findings if finding.key not in failed)
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
     parts: Iterator[MappingRecord | GateRow] = chain(before, findings)
     for part in parts:

@@ -19,7 +19,7 @@ from airmirror.runbooks.failback.pair import lease_name
 from airmirror.tell import Tell, silent
 from airmirror.windows import resetting
 from airmirror.windows.fence import GrantedLease
-from airmirror.windows.judging import judge_unverified, no_objection
+from airmirror.windows.judging import no_objection, verify_committed
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
@@ -69,9 +69,9 @@ def prove(
         resetting.commit(granted, found, by=order.by.strip(), reason=order.reason.strip())
         mirror.catch_up()
     others = {each.key for each in mirror.index.unverified() if each.topic not in topics}
-    judged = judge_unverified(mirror, granted, no_objection if order.accept else None, trusted=(), left=others)
+    verification = verify_committed(mirror, granted, no_objection if order.accept else None, trusted=(), left=others)
     there = set(topics) - mirror.source.refresh_existing(topics).keys()  # of the others all returns
-    wrong = [each.error for each in judged.verdicts if each.error is not None and each.topic in there]
+    wrong = [each.error for each in verification.verdicts if each.error is not None and each.topic in there]
     if unreadable := next((error for error in wrong if error.transient), None):
         raise unreadable
     if wrong:

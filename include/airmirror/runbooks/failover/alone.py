@@ -27,7 +27,7 @@ from airmirror.wire.mappings import MappingRecord, Verified
 
 
 @dataclass(frozen=True)
-class NotJudged(PartitionFacts):
+class Unproven(PartitionFacts):
     """Committed source offsets ``first`` to ``last`` of a partition that are not proven on the target, and why."""
 
     first: int
@@ -35,7 +35,7 @@ class NotJudged(PartitionFacts):
     reason: str
 
 
-def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
+def verify_alone(opened: Opened, window: str) -> list[Unproven]:
     """Write the verified offset of all that is as its digest says; what is not. Done again, it judges what is left.
 
     Under a lease of the name ``window``; a flow that is frozen is judged too. Raises FlowBusy, SlotFenced, or the target's error.
@@ -44,20 +44,20 @@ def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
         leased(journal, window, slots=0, frozen_too=True) as granted,
     ):
-        marks, left = judged(journal, journal.catch_up(), window)
+        marks, left = verified_alone(journal, journal.catch_up(), window)
         _write(granted, [(mark.encode_key(), mark.encode_value()) for mark in marks])
         journal.catch_up()
     return left
 
 
-def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified], list[NotJudged]]:
+def verified_alone(journal: Journal, state: State, window: str) -> tuple[list[Verified], list[Unproven]]:
     """The verified offsets that what is committed bears out, and what it does not. Only the target is read.
 
     ``state``: of the journal, which has caught up. Raises the target's error.
     """
     seen, unverified = journal.seen(), journal.index.unverified()
     compacted = _compacted(journal, unverified)
-    marks, left = list[Verified](), list[NotJudged]()
+    marks, left = list[Verified](), list[Unproven]()
     for key, group in groupby(unverified, key=lambda record: record.key):
         mappings, before, hold = list(group), state.verified.get(key), state.holds.get(key)
         if before and before.source_topic_id != mappings[-1].source_topic_id:
@@ -71,7 +71,7 @@ def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified],
             marks.append(_mark(mappings[:passed], before, window, seen))
         if passed < len(mappings):
             rest = mappings[passed:]
-            left.append(NotJudged(key.topic, key.partition, rest[0].source_start, rest[-1].source_end - 1, reason))
+            left.append(Unproven(key.topic, key.partition, rest[0].source_start, rest[-1].source_end - 1, reason))
     return marks, left
 
 

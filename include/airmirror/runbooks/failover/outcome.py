@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
 from airmirror.report.document import now_ms
-from airmirror.runbooks.failover.alone import NotJudged
+from airmirror.runbooks.failover.alone import Unproven
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 
 
 @dataclass(frozen=True)
 class FailoverOutcome:
-    """``plan``: how things are after it; ``not_judged``: what is committed and not proven; ``groups``: what became of each
+    """``plan``: how things are after it; ``unproven``: what is committed and not proven; ``groups``: what became of each
     position; ``servers``: the target's, with which applications start; ``seconds``: how long it took.
     """
 
@@ -23,14 +23,14 @@ class FailoverOutcome:
     ended_ms: int
     seconds: float
     plan: FailoverPlan
-    not_judged: tuple[NotJudged, ...]
+    unproven: tuple[Unproven, ...]
     groups: tuple[GroupOffset, ...]
     servers: tuple[str, ...]
 
     @property
     def is_good(self) -> bool:
         """Return whether nothing is known to be missing, unproven or left: with the source gone, as far as it was seen."""
-        return not (self.plan.missing or self.not_judged or self.left)
+        return not (self.plan.missing or self.unproven or self.left)
 
     @property
     def left(self) -> list[GroupOffset]:
@@ -38,7 +38,7 @@ class FailoverOutcome:
 
 
 def outcome_of(
-    opened: Opened, order: FailoverOrder, not_judged: Sequence[NotJudged], groups: Sequence[GroupOffset], seconds: float
+    opened: Opened, order: FailoverOrder, unproven: Sequence[Unproven], groups: Sequence[GroupOffset], seconds: float
 ) -> FailoverOutcome:
     """Look at both clusters, or one, after the last step."""
     return FailoverOutcome(
@@ -46,7 +46,7 @@ def outcome_of(
         ended_ms=now_ms(),
         seconds=seconds,
         plan=failover_plan(opened),
-        not_judged=tuple(not_judged),
+        unproven=tuple(unproven),
         groups=tuple(groups),
         servers=tuple(opened.flow.target.bootstrap_servers),
     )

@@ -24,8 +24,8 @@ def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Documen
 
 
 def ended(opened: Opened, order: FailoverOrder, ran: Ran) -> Document:
-    not_judged, groups = ran.gave.get("judge", []), ran.gave["move_groups"]
-    return shown_outcome(outcome_of(opened, order, not_judged, groups, ran.seconds))
+    unproven, groups = ran.gave.get("judge", []), ran.gave["move_groups"]
+    return shown_outcome(outcome_of(opened, order, unproven, groups, ran.seconds))
 
 
 def shown_plan(plan: FailoverPlan) -> Document:
@@ -51,7 +51,7 @@ def shown_outcome(done: FailoverOutcome) -> Document:
         "topic partition from_offset=verified_end source_end seen_ms committed_end",
     )
     left = rows_of(done.left, "group topic partition position why=reason")
-    unproven = [asdict(each) for each in done.not_judged]
+    unproven = [asdict(each) for each in done.unproven]
     sections = [
         Section(
             "not_known_to_be_replicated",
@@ -97,7 +97,7 @@ def headline(plan: FailoverPlan) -> str:
 
 def _outcome_headline(done: FailoverOutcome) -> str:
     moved = sum(1 for row in done.groups if not row.reason)
-    unproven = f", {counted(len(done.not_judged), 'partition')} not proven to the end" if done.not_judged else ""
+    unproven = f", {counted(len(done.unproven), 'partition')} not proven to the end" if done.unproven else ""
     return (
         f"{done.plan.flow} failed over ({done.order.way}) in {done.seconds:.0f} s: {moved:,} positions of groups are moved, "
         f"{len(done.left):,} are left{unproven}. {headline(done.plan)}"

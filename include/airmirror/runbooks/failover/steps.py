@@ -18,7 +18,7 @@ from airmirror.offsets.positions import GroupPosition, group_positions, held_bac
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.runbooks.draining import await_quiet, check_drained, drain, undrained
 from airmirror.runbooks.errors import RunbookError
-from airmirror.runbooks.failover.alone import NotJudged, judge_alone
+from airmirror.runbooks.failover.alone import Unproven, verify_alone
 from airmirror.runbooks.failover.groups import rows_as_last_seen, stays
 from airmirror.runbooks.failover.order import FailoverOrder
 from airmirror.runbooks.failover.plan import unreachable
@@ -128,10 +128,10 @@ def freeze_step(opened: Opened, order: FailoverOrder, progress: Progress = SILEN
     progress.line(f"flow {opened.flow.name} is frozen: no window writes to its remote topics any more")
 
 
-def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[NotJudged]:
+def judge_step(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> list[Unproven]:
     """Judge what is committed from the target alone; what is not proven. Raises FreezeFirst."""
     _check_frozen(opened, order)
-    left = judge_alone(opened, new_window("failover-judge"))
+    left = verify_alone(opened, new_window("failover-judge"))
     for each in left:
         progress.line(f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}")
     return left

@@ -10,7 +10,7 @@ from airmirror.errors import AirmirrorError, command, counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.report.document import Document, Section
-from airmirror.runbooks.failover.alone import NotJudged, judged
+from airmirror.runbooks.failover.alone import Unproven, verified_alone
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan, unreachable
 from airmirror.runbooks.failover.shown import headline
 from airmirror.runbooks.rehearsal.positions import prove
@@ -40,7 +40,7 @@ class FailoverRehearsal(Rehearsal):
     planned one waits at least."""
 
     plan: FailoverPlan
-    not_judged: tuple[NotJudged, ...]
+    unproven: tuple[Unproven, ...]
     slots: int
     quiet_ms: int
 
@@ -76,7 +76,7 @@ def rehearsed(opened: Opened, order: Order, progress: Progress) -> Document:
 
 
 def shown(made: FailoverRehearsal) -> Document:
-    not_proven = Section("not_proven", [asdict(each) for each in made.not_judged], "Committed, not proven")
+    not_proven = Section("not_proven", [asdict(each) for each in made.unproven], "Committed, not proven")
     about, asked = f"Rehearsal of a failover of {made.flow}", {"seconds_are_of": made.holds}
     return made.document("failover rehearsal", about, asked, made.plan.findings, [not_proven])
 
@@ -96,7 +96,9 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
         plan = failover_plan(opened)
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
-            not_judged = judged(mirror, mirror.catch_up(), "rehearsal")[1] if opened.ledger.last_mappings() else []
+            unproven = (
+                verified_alone(mirror, mirror.catch_up(), "rehearsal")[1] if opened.ledger.last_mappings() else []
+            )
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {each.key: each.verified_end for each in plan.partitions if each.remote_topic}
@@ -106,9 +108,9 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
         flow=flow.name,
         ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
-        problems=(*_problems(plan, not_judged), *found_wrong(compared, proofs)),
+        problems=(*_problems(plan, unproven), *found_wrong(compared, proofs)),
         plan=plan,
-        not_judged=tuple(not_judged),
+        unproven=tuple(unproven),
         compared=tuple(compared),
         proofs=tuple(proofs),
         slots=max([1, *(lease.slots for _, _, lease in opened.ledger.leases())]),
@@ -116,10 +118,10 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
     )
 
 
-def _problems(plan: FailoverPlan, not_judged: Sequence[NotJudged]) -> Iterator[str]:
+def _problems(plan: FailoverPlan, unproven: Sequence[Unproven]) -> Iterator[str]:
     """Yield what would go wrong on the day, by the plan."""
     for finding in plan.findings:
         if finding.level == "stop":
             yield f"{finding.what}: {finding.evidence}"
-    for each in not_judged:
+    for each in unproven:
         yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"

@@ -33,10 +33,10 @@ VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.
 MOST_ERROR = 4_000  # characters: the way out is at its end
 
 Page = Callable[[str], str | None]  # of a window its Data Docs, None: there is none (any more)
-Kept = dict[showing.WindowMark, WindowRow]
+RowsOfWindows = dict[showing.WindowMark, WindowRow]
 # Of a flow, with its number of resets. What windows have committed is summed up once: one that follows the log has thousands of
 # mapping records, and a page asks every five seconds.
-_kept: WeakKeyDictionary[Ledger, dict[str, tuple[int, Kept]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Ledger, dict[str, tuple[int, RowsOfWindows]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
