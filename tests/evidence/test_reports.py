@@ -161,17 +161,20 @@ def test_a_check_reads_each_report_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert check(files[-1]).chain == tuple(reversed(files)) and len(digests) <= len(files) + 1
 
 
-def test_a_number_that_no_page_can_show_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("time_ms", "delay_ms", "error"), [(0, 10**400, "OverflowError"), (None, 1, "TypeError"), ("x", 1, "TypeError")]
+)
+def test_what_no_page_can_show_is_told(tmp_path: Path, time_ms: object, delay_ms: int, error: str) -> None:
     key = signer(pem(tmp_path / "key.pem"))
     file = written(tmp_path, "one", key)
-    rows = [{"time_ms": number, "records": 1, "delay_ms": 10**400} for number in range(2)]
+    rows = [{"time_ms": time_ms, "records": 1, "delay_ms": delay_ms} for _ in range(2)]
     shown = {"contents": [{"section": "progress", "title": "", "about": ""}], "sections": {"progress": rows}}
     data = canonical(parsed(file.read_bytes()) | shown)
     page = f'<pre id="report">{escape(data.decode(), quote=False)}</pre>'.encode()
     for each, content in ((file, data), (file.with_suffix(".html"), page)):
         each.write_bytes(content)
         signature_of(each).write_bytes(key.sign(content))
-    assert "no page can be made of it: OverflowError" in check(file).wrong[0]
+    assert f"no page can be made of it: {error}" in check(file).wrong[0]
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
