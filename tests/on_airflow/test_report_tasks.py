@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -17,12 +19,14 @@ from airmirror.cli.main import app
 from airmirror.config import UnknownComparison, parse
 from airmirror.evidence import mirrors
 from airmirror.evidence.mirrors import NothingToCompare
-from airmirror.flows.audit import Range
+from airmirror.flows.audit import Audit, Range
 from airmirror.flows.report_rows import Span
 from airmirror.flows.selection import Selection
+from airmirror.ledger.errors import PageTooLarge
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.audit import OffsetRange, compare_ranges
+from airmirror.on_airflow.tasks import audit as audit_tasks
+from airmirror.on_airflow.tasks.audit import AuditFailed, OffsetRange, compare_ranges
 from airmirror.on_airflow.tasks.report import (
     ClustersDiffer,
     ComparisonChoice,
@@ -115,6 +119,20 @@ def test_reports_of_a_flow_and_of_a_comparison(
         place, "mine", ComparisonChoice(first_ms=1_700_000_000_010, end_ms=1_700_000_000_030), "run-2", pages.append
     )
     audited(OffsetRange(Range(flow.topic, 0, 0, 50)), "run-1")
+
+    too_large, real = PageTooLarge("a page", 2, 1), audit_tasks.audit
+
+    def differing(*given: Any, **more: Any) -> Audit:
+        (found,) = real(*given, **more).partitions
+        return Audit((replace(found, error=BadKey("it differs", "")),), {})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit_tasks, "keep_document", Mock(side_effect=too_large))
+        with pytest.raises(PageTooLarge):
+            audited(OffsetRange(Range(flow.topic, 0, 0, 50)), "run-2")
+        patch.setattr(audit_tasks, "audit", differing)
+        with pytest.raises(AuditFailed, match="it differs"):  # what was found is told, whatever becomes of its page
+            audited(OffsetRange(Range(flow.topic, 0, 0, 50)), "run-2")
     produce(flow.target, flow.remote_topic, [Record(b"stranger")])
     with pytest.raises(ClustersDiffer, match=f"{flow.topic}-0") as failed:
         compare(place, "mine", ComparisonChoice(), "run-3", pages.append)

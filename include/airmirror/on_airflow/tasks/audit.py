@@ -164,8 +164,14 @@ def compare_ranges(
             earlier = audit(beside, parts, refuse_before=False, refuse_missing=missing, tell=log.info)
             found = joined(found, earlier)
     made = shown_audit(found, name, title)
-    keep_document(deployment, PagePlace(AUDITS, name), title, made, show)
-    log.info("Report: the button of this name. %s In short:\n%s", made.headline, as_text(made))
+    log.info("%s In short:\n%s", made.headline, as_text(made))  # first: it was found, whatever becomes of the page
+    try:
+        keep_document(deployment, PagePlace(AUDITS, name), title, made, show)
+        log.info("Report: the button of this name.")
+    except AirmirrorError as error:
+        if not found.errors:
+            raise
+        log.warning("The report of this audit is not kept: %s", error)
     if found.errors:
         if all(error.transient for error in found.errors):
             raise found.errors[0]
