@@ -265,6 +265,8 @@ def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) 
     freeze(both.forward, (), reason="INC-7", by="ada")
     with pytest.raises(ReturnRefused, match=f"flow '{which}' is an aggregate"):
         look_ahead(both.pair, ORDER)
+    (stop,) = (each for each in failback_plan(both.forward).findings if each.level == "stop")
+    assert stop.evidence.startswith(f"{which} is an aggregate")
 
 
 def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Path) -> None:

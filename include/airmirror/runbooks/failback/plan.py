@@ -11,6 +11,7 @@ from airmirror.flows.freezing import taken
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.report.document import Finding, Level
 from airmirror.runbooks.failback.divergence import Divergence, divergences
+from airmirror.runbooks.failback.returning import MIXED
 from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, reverse_finding
 from airmirror.runbooks.failover.groups import kinds_of
 from airmirror.runbooks.failover.plan import unreachable
@@ -96,6 +97,9 @@ def failback_plan(opened: Opened, topics: Collection[str] = ()) -> FailbackPlan:
         drift_finding(opened.flow.name, drift, refused),
         reverse_finding(opened.flow.name, opened.configuration.has_reverse(opened.flow), "stop"),
     ]
+    for each in filter(None, (opened.flow, opened.configuration.flows.get(opened.flow.reverse_name))):
+        if each.is_aggregate:
+            found.append(Finding("stop", "its records can return", f"{each.name} {MIXED}"))
     return FailbackPlan(
         flow=opened.flow.name,
         made_ms=int(time.time() * 1000),
