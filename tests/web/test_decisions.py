@@ -107,12 +107,19 @@ def test_what_people_let_pass_stays_so_after_many_other_decisions(
     """As after three full questions, and the holds of another day: only a few decisions are listed."""
     monkeypatch.setattr(flow, "MOST_MARKS", 2)
     passed = [mapping(0, 10, topic="many", partition=number) for number in range(3)]
-    let_pass = Decision("many", 0, time_ms=1, action=Action.LET_PASS, offset=10, reason="known", by="ann")
+    let_pass = Decision("many", 0, time_ms=1000, action=Action.LET_PASS, offset=10, reason="known", by="ann")
     answers = [replace(let_pass, partition=number) for number in range(3)]
-    holds = [replace(each, time_ms=2, action=Action.HOLD) for each in answers]
+    holds = [replace(each, time_ms=1001, action=Action.HOLD) for each in answers]
     load(ledger.flow("east->west"), entries(*passed, *answers, *holds))
     page = asked(client, FLOW)
     assert [row["let_pass"] for row in page["windows"]] == [["ann"] * 3] and len(page["decisions"]) == 2
+
+
+def test_a_topic_that_was_created_again_since_was_let_pass_by_nobody(client: TestClient, ledger: Ledger) -> None:
+    """The same offsets of the old topic were: a person decides about what is there, and not about what comes."""
+    let_pass = Decision("many", 0, time_ms=999, action=Action.LET_PASS, offset=10, reason="known", by="ann")
+    load(ledger.flow("east->west"), entries(mapping(0, 10, topic="many"), let_pass))
+    assert [row["let_pass"] for row in asked(client, FLOW)["windows"]] == [[]]
 
 
 def test_a_decision_counts_for_the_run_that_was_before_it_only(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ _BEFORE = (
     .with_only_columns(mappings.c.window, mappings.c.source_end)
     .where(same(newest, mappings), mappings.c.source_topic_id == newest.c.source_topic_id)
     .where(mappings.c.source_start < sql.bindparam("end"))
+    .where(mappings.c.time_ms <= sql.bindparam("decided_ms"))  # else it is of a topic that was created again since
     .order_by(mappings.c.source_start.desc())
     .limit(1)
 )
@@ -223,13 +224,14 @@ def unverified_partitions(connection: Connection, flow: str) -> dict[str, int]:
 
 
 def windows_at(
-    connection: Connection, flow: str, places: Collection[tuple[str, int, int]]
+    connection: Connection, flow: str, places: Mapping[tuple[str, int, int], int]
 ) -> dict[tuple[str, int, int], str]:
-    """Return for topic, partition and the source offset after a range the window that has committed what lies before it, of the
-    topic as it is now."""
+    """Return for topic, partition and the source offset after a range, each with the time in ms at which a person has decided
+    about it, the window that had committed what lies before it, of the topic as it is now."""
     found = {}
-    for topic, partition, end in places:
-        row = connection.execute(_BEFORE, {"flow": flow, "topic": topic, "partition": partition, "end": end}).first()
+    for (topic, partition, end), decided_ms in places.items():
+        about = {"topic": topic, "partition": partition, "end": end, "decided_ms": decided_ms}
+        row = connection.execute(_BEFORE, {"flow": flow, **about}).first()
         if row is not None and row.source_end >= end:
             found[topic, partition, end] = row.window
     return found

@@ -117,10 +117,11 @@ def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) 
     """By window the people who have let something of it pass, one a partition: no gate did. Of what several windows have copied
     it is the last one: a decision says only where it ends."""
     passed = [each for each in decisions if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)][-MOST_PASSED:]
-    people = {(each.topic, each.partition, each.offset): each.by for each in passed}
+    last = {(each.topic, each.partition, each.offset): each for each in passed}
+    times = {place: each.time_ms for place, each in last.items()}
     found: dict[str, list[str]] = {}
-    for place, window in showing.windows_at(connection, flow, people.keys()).items():
-        found.setdefault(window, []).append(people[place])
+    for place, window in showing.windows_at(connection, flow, times).items():
+        found.setdefault(window, []).append(last[place].by)
     return found
 
 
