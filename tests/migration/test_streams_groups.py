@@ -17,6 +17,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.runbooks import moving
 from airmirror.runbooks.migration import carrying, undo
 from airmirror.runbooks.migration.chosen import Move
+from airmirror.runbooks.shown import shown_undo
 from airmirror.wire.moves import GroupMove
 from support.migrations import ORDER
 
@@ -100,7 +101,9 @@ def test_a_streams_group_is_not_made_again_on_the_target(
     mirror = at(monkeypatch, kinds, now, seen=seen)
     (found,) = moving.to_put_back(mirror, lambda _: True)
     assert (found.move.before, found.move.metadata_before) == (before, "note" if before >= 0 else "")
-    assert found.is_back == (before < 0) and not found.why_not
+    assert found.is_back == found.is_left == (before < 0) and not found.why_not
+    said = [each.evidence for each in shown_undo("migration", "shop", "", (), "", [], [found]).findings]
+    assert sum("(KAFKA-20254): counts in east.orders-0" in each for each in said) == (before < 0)
     mirror.flow.settings.streams_groups_ahead_allowed = True
     (found,) = moving.to_put_back(mirror, lambda _: True)
     assert found.move.before == 4

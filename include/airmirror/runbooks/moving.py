@@ -269,13 +269,15 @@ def _remembered(
 
 @dataclass(frozen=True)
 class PutBack:
-    """A group in a partition of a ``cluster`` whose move is to be undone; ``now``: where it stands, or -1, with ``metadata``."""
+    """A group in a partition of a ``cluster`` whose move is to be undone; ``now``: where it stands, or -1, with ``metadata``.
+    ``is_left``: it has no position any more, and the one before the move would break it (KAFKA-20254)."""
 
     move: GroupMove
     now: int
     state: str
     cluster: str
     metadata: str = ""
+    is_left: bool = False
 
     @property
     def name(self) -> str:
@@ -320,7 +322,7 @@ def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[Put
         is_left = now.offset < 0 and move.group in broken
         state = there[move.group].state if move.group in there else ""
         goes = replace(move, before=-1, metadata_before="") if is_left else move
-        rows.append(PutBack(goes, now.offset, state, journal.target.alias, now.metadata))
+        rows.append(PutBack(goes, now.offset, state, journal.target.alias, now.metadata, is_left))
     return rows
 
 

@@ -43,6 +43,9 @@ def shown_undo(
     if forgotten := [each.name for each in groups if each.is_forgotten]:
         said = "no position is left where these were moved to (expired, or deleted); what was read there is read again"
         findings.append(Finding("warn", "no record is read again", f"{said}: {named(forgotten)}"))
+    if left := [each.name for each in groups if each.is_left]:
+        said = "these have no position any more, and are not given the one before: it would break streams groups (KAFKA-20254)"
+        findings.append(Finding("warn", "each group goes back to where it stood", f"{said}: {named(left)}"))
     return Document(
         kind=f"{runbook} undo",
         about=f"Undo of the {runbook} of {flow}",

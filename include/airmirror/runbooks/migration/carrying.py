@@ -71,13 +71,13 @@ def going_back(mirror: Mirror, move: Move, order: MoveOrder, *, ahead_allowed: b
     wrong += not_exact(rows) + [
         f"{row.group} in {row.key} at {row.committed.offset}: {GONE}" for row in rows if _is_gone(row)
     ]
-    early = set() if ahead_allowed else _would_break(mirror, {row.group for row in rows})
+    early = set() if ahead_allowed else _breaks_source(mirror, {row.group for row in rows})
     allow = f"{mirror.flow.reverse_name}.streams.groups.ahead.allowed" if early else ""
     wrong += [f"{row.group} in {row.key}: {STREAMS_GONE}; {allow}" for row in rows if row.group in early]
     return GroupsToPutBack(tuple(groups), tuple(rows), tuple(wrong))
 
 
-def _would_break(mirror: Mirror, groups: Collection[str]) -> set[str]:
+def _breaks_source(mirror: Mirror, groups: Collection[str]) -> set[str]:
     """Return the streams groups that the source may break on. One that has had no member on the target is classic there."""
     if not groups:
         return set()
