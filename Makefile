@@ -137,9 +137,9 @@ audit: $(INSTALLED) ## ask PyPI's and npm's databases for known vulnerabilities 
 	$(BIN)/python -m airmirror_local.console audit
 
 dist: install ## build the wheel and the sdist into dist/, and check their descriptions
-	@rm -rf dist build
+	@rm -rf dist build/lib build/bdist.*
 	$(BIN)/python -m build
-	@rm -rf build include/*.egg-info
+	@rm -rf build/lib build/bdist.* include/*.egg-info
 	@$(UV) twine==$(TWINE_VERSION); $$scratch/bin/twine check --strict dist/*
 
 # The tests of docs/compatibility.md; what fails is written down too.

@@ -25,7 +25,7 @@ from support import ROOT
 from support.hostile import numbered
 from support.releases import last_release
 from support.topics import assert_mirrored, create_topic, produce
-from support.wheels import build, copy_sources
+from support.wheels import build, copy_sources, lock_of_commands
 
 LOCK = ROOT / "requirements.txt"
 TOOLS = {
@@ -190,6 +190,8 @@ def test_the_release_workflow_is_one_and_calls_what_there_is() -> None:
     assert tiers == ["check", "test SKIPS=--no-skips", "mutate QUICK=yes", "test-all ONLY=ci SKIPS=--no-skips"]
     targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
     assert {"dist", *(each.split()[0] for each in tiers)} <= targets
+    (dist,) = re.findall(r"^dist:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    assert not re.search(r"\bbuild(?![/\w])", dist.replace("-m build", "")), "build/site is uploaded after it"
 
 
 def test_ci_runs_the_same_part_of_the_long_tests_each_time() -> None:
@@ -277,10 +279,8 @@ def test_a_clean_environment_runs_a_window(wheel: Path, east: Broker, west: Brok
     subprocess.run([str(python), "-c", "import airmirror.client"], cwd=tmp_path, check=True)
     few = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout.splitlines()
     assert {re.split(r"==| @", line)[0] for line in few} == {"airmirror", "confluent-kafka"}
-    # The commands alone: at most 100 MB to download, and what a window needs besides is said with the command that adds it. The
-    # lock has the newest typer, as Airflow may have it; they have one that brings no pydantic.
-    without_typer = re.sub(r"^typer==.*\n", "", LOCK.read_text(), flags=re.MULTILINE)
-    (limits := tmp_path / "limits.txt").write_text(without_typer)
+    # The commands alone: at most 100 MB to download, and what a window needs besides is said with the command that adds it.
+    (limits := tmp_path / "limits.txt").write_text(lock_of_commands())
     downloaded = tmp_path / "downloaded"
     few_to_download = ["-c", str(limits), "--dest", str(downloaded), f"{wheel}[cli]"]
     subprocess.run([*pip, "download", *few_to_download], check=True)

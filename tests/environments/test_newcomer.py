@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from support import ROOT
 from support.containers import is_to_be_had, run
 from support.needs import docker
-from support.wheels import build, copy_sources
+from support.wheels import build, copy_sources, lock_of_commands
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -107,7 +107,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["newest", "tested"])
-def newcomer(request: pytest.FixtureRequest, wheel: Path) -> Iterator[Newcomer]:
+def newcomer(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> Iterator[Newcomer]:
     """A Python without anything, in whose network are two clusters; ``tested``: pip takes the versions of the lock alone."""
     (python,) = re.findall(r"^ARG PYTHON=(.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     clean, name = f"python:{python}-slim-bookworm", f"airmirror-newcomer-{uuid.uuid4().hex[:8]}"
@@ -129,7 +129,8 @@ def newcomer(request: pytest.FixtureRequest, wheel: Path) -> Iterator[Newcomer]:
             run("docker", "run", "--detach", "--name", f"{name}-{host}", inside, *given, kafka)
         run("docker", "exec", name, "mkdir", "-p", f"{HOME}/dist", f"{HOME}/airflow/dags/include")
         run("docker", "cp", str(wheel), f"{name}:{HOME}/dist/")
-        run("docker", "cp", str(ROOT / "requirements.txt"), f"{name}:{HOME}/")
+        (lock := tmp_path / "requirements.txt").write_text(lock_of_commands())
+        run("docker", "cp", str(lock), f"{name}:{HOME}/")
         yield Newcomer(name, wheel.name)
     finally:
         subprocess.run(["docker", "rm", "--force", "--volumes", *started], capture_output=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support import ROOT
+from support.wheels import build
 
 COMMIT = re.compile(r"\bcommit\s`([0-9a-f]{40})`")
-BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
 
 def last_release() -> str:
@@ -34,10 +34,7 @@ def install(commit: str, directory: Path) -> Path:
     archive = directory / "sources.tar"
     subprocess.run(["git", "archive", "--output", archive, commit], cwd=ROOT, check=True)
     subprocess.run(["tar", "-xf", archive, "-C", sources], check=True)
-    made = subprocess.run(
-        [sys.executable, "-c", BUILD, str(directory)], cwd=sources, capture_output=True, text=True, check=True
-    )
+    wheel = build("wheel", sources, directory)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheel = directory / made.stdout.split()[-1]
     subprocess.run([*pip, "install", "--no-index", "--no-deps", "--target", place, wheel], check=True)
     return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,11 @@ def copy_sources(directory: Path) -> Path:
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_bytes((ROOT / name).read_bytes())
     return directory
+
+
+def lock_of_commands() -> str:
+    """The lock without typer: the commands alone have one that brings no pydantic, Airflow may have the newest."""
+    return re.sub(r"^typer==.*\n", "", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE)
 
 
 def build(what: str, sources: Path, into: Path) -> Path:
