@@ -345,5 +345,9 @@ def test_an_executor_that_must_leave_is_asked_to_and_waited_for(tmp_path: Path) 
         (tmp_path / "pgrep").write_text(f"#!/bin/sh\necho {process.pid}\n")  # there, java is the executor alone
         (tmp_path / "pgrep").chmod(0o755)
         with subprocess.Popen([script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as asking:
-            process.wait(30)
-            assert asking.wait(30) == 0 and marker.exists()
+            try:
+                process.wait(30)
+                assert asking.wait(30) == 0 and marker.exists()
+            finally:
+                process.kill()
+                asking.kill()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import psutil
 from confluent_kafka import KafkaException, Producer
-from kafka.errors import KafkaError as Refused
 from kafka.structs import TopicPartition
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -26,9 +25,8 @@ from support.moves import (
     Replicas,
     await_whole,
     forgetting,
+    known_producers,
     lead,
-    partitions_of,
-    producers_of,
     raise_features,
     reassign,
     replicas_of,
@@ -169,20 +167,13 @@ class Moves:
         begun, count, known = time.monotonic(), 0, dict[TopicPartition, set[int]]()
         with forgetting(self.target):
             while (now := time.monotonic() - begun) < seconds or (not count and now < FORGETS_SECONDS):
-                found = self._producers()
+                found = known_producers(self.target, self.copies)
                 count += sum(len(known.get(key, set()) - its) for key, its in found.items())
                 known |= found
                 time.sleep(LOOK_SECONDS)
         if not count:
             raise Missed("each was in a transaction at any time, or none was known")
         return f"{count} of the flow's were forgotten within {now:.1f} s"
-
-    def _producers(self) -> dict[TopicPartition, set[int]]:
-        """Those of the remote topics' partitions, if their leaders answer."""
-        try:
-            return producers_of(self.target, partitions_of(self.target, self.copies))
-        except (Refused, KafkaException):
-            return {}
 
 
 def hijack(cluster: Cluster, name: str) -> bool:

@@ -27,7 +27,7 @@ from chaos.moves import fill_disk, hijack
 from chaos.run import Report
 from chaos.stories import Doing, Hit, Kind, ProcedurePlan
 from support.forked import processes
-from support.moves import forgetting, partitions_of, producers_of
+from support.moves import forgetting, known_producers
 from support.sides import Sides
 from support.snapshots import snapshot
 from support.topics import await_nodes, forget_clients, topics_of
@@ -291,13 +291,13 @@ class Telling:
 
     def _forget(self, broker: Broker, seconds: float, watch: Watch) -> bool:
         """Let the broker forget producers; whether it has forgotten one, in any partition."""
-        partitions = partitions_of(broker, topics_of(broker))
-        known = producers_of(broker, partitions)
+        topics = topics_of(broker)
+        known = known_producers(broker, topics)
         with forgetting(broker):
             time.sleep(FORGETS_SECONDS + seconds)
-            left = producers_of(broker, partitions)
+            left = known_producers(broker, topics)
             watch.let(loses=False)
-        return any(known[each] - left[each] for each in partitions)
+        return any(known.get(each, set()) - its for each, its in left.items())
 
     def _unwritten(self) -> Exception:
         return AssertionError("a node whose disk is full has written nothing")

@@ -77,10 +77,9 @@ def test_producers_are_forgotten_if_one_is_known_no_more(monkeypatch: pytest.Mon
 
     looks = known()
     monkeypatch.setattr(moves, "forgetting", lambda _: nullcontext())
-    monkeypatch.setattr(moves, "partitions_of", lambda *_: [KEY])
-    monkeypatch.setattr(moves, "producers_of", lambda *_: {KEY: next(looks)})
+    monkeypatch.setattr(moves, "known_producers", lambda *_: {KEY: next(looks)})
     monkeypatch.setattr(moves, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(moves, "FORGETS_SECONDS", 0.1)
+    monkeypatch.setattr(moves, "FORGETS_SECONDS", 60.0 if forgets else 0.1)
     if forgets:  # for longer than the plan says, until it has happened
         assert moving().befall(Fault(0.0, "forget_producers")).startswith("1 of the flow's were forgotten")
     else:

@@ -99,6 +99,14 @@ def producers_of(cluster: Cluster, partitions: Collection[TopicPartition]) -> di
     return {key: {each.producer_id for each in its.active_producers} for key, its in found.items()}
 
 
+def known_producers(cluster: Cluster, topics: Collection[str]) -> dict[TopicPartition, set[int]]:
+    """The same of the partitions of topics, if their leaders answer; else nothing."""
+    try:
+        return producers_of(cluster, partitions_of(cluster, topics))
+    except (Refused, KafkaException):
+        return {}
+
+
 def await_forgotten(cluster: Cluster, topic: str, partitions: Sequence[int]) -> None:
     """Wait until the leaders of these partitions know of no producer."""
     with _client(cluster) as client:
