@@ -19,7 +19,7 @@ from airmirror.report.files import write_document
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 
 AnyRunbook = Runbook[Any, Any]
-_REPORT = "Write the report as PATH.html and PATH.json; by default here, named by kind, flow and time."
+_REPORT = "A report, where something was done: PATH.html and PATH.json; by default here, named by kind, flow and time."
 ReportFile = Annotated[Path | None, typer.Option("--write", help=_REPORT)]
 NEEDED = Parameter.empty
 PLANNED = "Exit status: 0 no line begins with `stop`, 1 one does, 2 bad input."
@@ -32,7 +32,7 @@ def commands_of(runbook: AnyRunbook) -> typer.Typer:
     group = typer.Typer(no_args_is_help=True, help=runbook.summary, callback=lambda: None)
     plan_file = Annotated[
         Path | None,
-        typer.Option("--write", help="Write the whole plan as PATH.html and PATH.json, over what is there."),
+        typer.Option("--write", help="A plan: write all of it as PATH.html and PATH.json, over what is there."),
     ]
     plan = f"{runbook.helps['plan']} {PLANNED}"
     _add(group, runbook, "plan", _plan, plan, write=(plan_file, None), key=(KeyFile, None))

@@ -26,8 +26,8 @@ FAILOVER: Runbook[Opened, FailoverOrder] = Runbook(
         "plan": "Show what a failover would mean now: what is replicated, where groups resume, what is missing. Also while the "
         "source is gone.\n\nNothing is written but the ledger.",
         "run": "Fail over to the target: the flow is frozen, so that no window writes there any more, and groups are moved. "
-        "Killed and run again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 "
-        "something is, 2 bad input.",
+        "Killed and run again, it does what is left. Without --yes it shows the plan, and ends as that does. Exit status: 0 "
+        "nothing is missing, 1 something is, 2 bad input.",
         "rehearse": "Rehearse a failover while everything runs: each group's next record is read on both sides, the newest "
         "records are compared, rights are asked for. Both clusters are only read.",
     },
