@@ -16,7 +16,24 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 TOOLS = ("hypothesis", "pytest>=9", "pytest-timeout", "pytest-xdist", "setuptools>=77")
 WARNING = "ignore:PySpark does not yet fully support pandas:FutureWarning"  # Great Expectations imports both
-TESTS = ("on_airflow/test_parsing.py", "quality", "client/test_client.py", "clusters/test_admin.py")
+# Of those of Airflow what needs none that runs: what it parses, serializes and lists, and what tasks and questions make of it.
+OF_AIRFLOW = (
+    "parsing",
+    "forms",
+    "retries",
+    "provider",
+    "deployment",
+    "notifications",
+    "pausing",
+    "approvals",
+    "window_tasks",
+)
+TESTS = (
+    *(f"on_airflow/test_{name}.py" for name in OF_AIRFLOW),
+    "quality",
+    "client/test_client.py",
+    "clusters/test_admin.py",
+)
 
 
 @dataclass(frozen=True)
