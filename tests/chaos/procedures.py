@@ -274,6 +274,7 @@ class Telling:
         elif hit.kind == "fill_disk":
             fill_disk(self.estate.broker(side), hit.seconds, self._unwritten, lambda: watch.let(loses=False))
             mend(self.estate.sides)
+            forget_clients()  # the node was started again by whoever filled its disk
         elif hit.kind == "forget_producers":
             return self._forget(self.estate.broker(side), hit.seconds, watch)
         elif hit.kind == "jump_clock":

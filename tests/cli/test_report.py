@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
@@ -60,7 +61,11 @@ def test_a_report_of_what_is_held_is_written_and_ends_with_one(east: Broker, wes
     assert command("hold", "add", name, "--reason", "INC-7", "--by", "ada", "--yes").exit_code == 0
     held = command("report", "--write", str(tmp_path / "held"))
     assert held.exit_code == 1 and "1 of 1 partitions are not proven" in held.output, held.output
-    assert (tmp_path / "held.json").exists()
+    files = tmp_path / "elsewhere", tmp_path / "held.json"
+    assert json.loads(files[1].read_bytes())["after"]["file"] == "good.json", "the newest that lies beside it"
+    files[0].mkdir()
+    command("report", "--write", str(files[0] / "third"), "--after", str(files[1]))
+    assert json.loads((files[0] / "third.json").read_bytes())["after"]["file"] == "held.json"
 
 
 def test_the_word_of_a_key_is_taken_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

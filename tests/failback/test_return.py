@@ -302,9 +302,8 @@ def test_a_group_that_is_not_moved_keeps_the_flow_frozen(
     with pytest.raises(GroupsNotBack, match=f"{both.group} in {both.topic}-0"):
         both.fail_back()
     assert owners_now(both.forward).frozen.keys() == {WHOLE, both.topic}
-    commit(both.east, both.group, {(both.topic, 0): 0, (both.topic, 1): 0})
-    both.fail_back()
-    assert is_done(both.pair)
+    both.fail_back(inexact=True)  # whoever says so has read which group may skip what
+    assert is_done(both.pair) and set(committed(both.east, both.group).values()) == {10}
 
 
 def test_what_was_never_replicated_is_refused_rescued_or_left(sides: Sides, tmp_path: Path) -> None:

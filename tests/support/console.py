@@ -113,10 +113,10 @@ def asked(client: TestClient, path: str) -> Any:
 
 
 class Stopped(AirmirrorError):
-    """An error of a window."""
+    """An error of a window, as long as one of many partitions; its way out comes last."""
 
     def __str__(self) -> str:
-        return f"flow 'east->west': {HOSTILE} stopped: `airmirror status` says more"
+        return f"flow 'east->west': {HOSTILE} stopped: {'orders-1, ' * 60}`airmirror status` says more"
 
 
 def fill(ledger: Ledger, now: int) -> None:

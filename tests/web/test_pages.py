@@ -70,6 +70,8 @@ def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: 
     ):
         open_page(seen.page, url, path)
         expect(seen.page.get_by_text(HOSTILE).first).to_be_attached()
+        if path in ("decisions", FLOW):
+            expect(seen.page.get_by_text("`airmirror status` says more").first).to_be_visible()
         assert seen.page.locator("img").count() == 0 and seen.page.title() == "Airmirror", path
     open_page(seen.page, url, f"groups/replicate.east.west?group={HOSTILE}&find={HOSTILE}")
     expect(seen.page.locator("code", has_text="groups apply").first).to_contain_text(
