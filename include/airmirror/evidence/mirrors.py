@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-
 from airmirror.clusters.admin.client import connect
+from airmirror.clusters.looking import look_again
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import compacted_now
@@ -32,7 +31,7 @@ from airmirror.times import utc
 
 PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
 MOST_PARTS = 200  # of a partition
-OPEN_SECONDS, OPEN_LOOK_SECONDS = 5.0, 0.2  # for transactions to end that were open when a topic's turn came
+OPEN_SECONDS = 5.0  # for transactions to end that were open when a topic's turn came
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def _settled(whole: Part, found: Findings) -> Findings:
     """Settle what is open. What an open transaction keeps back on the source, the target may have."""
     is_withheld = any(each.withheld for each in whole.source)
     if not whole.is_by_key:
-        return settled(found, *whole.log_starts, is_withheld=is_withheld)
+        return settled(found, whole.source[0].log_start, whole.target[0].log_start, is_withheld=is_withheld)
     if is_withheld:
         found.counts[Kind.WITHHELD] = found.counts.pop(Kind.EXTRA, 0)
     return found
@@ -186,13 +185,8 @@ def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds
 def _stable(routes: Routes, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Return the ends of what is committed, no further than what is ``wanted``: once all of it is, or after a while."""
 
-    def look() -> dict[TopicPartition, int]:
-        return offsets_with_patience(routes, wanted, LATEST, read_committed=True)
+    def before() -> dict[TopicPartition, int]:
+        ends = offsets_with_patience(routes, wanted, LATEST, read_committed=True)
+        return {key: end for key, end in ends.items() if end < wanted[key]}
 
-    found = Retrying(
-        retry=retry_if_result(lambda ends: any(ends[key] < end for key, end in wanted.items())),
-        wait=wait_fixed(OPEN_LOOK_SECONDS),
-        stop=stop_after_delay(OPEN_SECONDS),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else look(),
-    )(look)
-    return {key: min(end, wanted[key]) for key, end in found.items()}
+    return {**wanted, **look_again(before, OPEN_SECONDS)}

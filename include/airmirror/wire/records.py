@@ -50,6 +50,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def bodies(self) -> Iterator[bytes]:
+        """The bodies one by one, for what machine code can't do."""
+        data = self.data.tobytes() if len(self) else b""
+        return map(data.__getitem__, map(slice, self.starts.tolist(), self.ends.tolist()))
+
     def slice(self, first: int, end: int) -> Records:
         """Records ``first`` to ``end - 1`` (numbers of records, not offsets), without a copy."""
         return self.where(np.s_[first:end])
