@@ -209,11 +209,7 @@ def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, 
     of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
     for identity, row in changed.items():
         of_partition.setdefault(identity[:2], {})[identity] = row
-    known = {
-        (row["topic"], row["partition"]): dict(row)
-        for row in connection.execute(sql.select(newest).where(newest.c.flow == flow)).mappings()
-        if (row["topic"], row["partition"]) in of_partition
-    }
+    known = by_partition(connection, newest, flow) if of_partition else {}
     found: list[Row] = []
     for partition, rows in of_partition.items():
         before, written = known.get(partition), [row for row in rows.values() if row is not None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -68,9 +67,7 @@ class Heartbeats:
     def __enter__(self) -> Heartbeats:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.flush(1)
         self._producer.purge()
 

@@ -18,7 +18,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential, wait_random
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
-from airmirror.clusters.protocol.transport import transport
+from airmirror.clusters.protocol.sasl import transport
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
