@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from airmirror.ledger import FlowLedger, GroupLag
 from airmirror.ledger.metrics import LONGEST_MS
@@ -20,14 +20,13 @@ from airmirror.wire.mappings import MappingRecord
 
 def note_group_lags(cluster: str, ledger: FlowLedger, rows: Sequence[GroupPosition]) -> None:
     """Note the lags of all positions whose partition's log is known; ``cluster`` is the alias of the groups' cluster."""
-    ledger.note_group_lags(lags_of(cluster, rows, _times(ledger, rows), int(time.time() * 1000)))
+    ledger.note_group_lags(list(lags_of(cluster, rows, _times(ledger, rows), int(time.time() * 1000))))
 
 
 def lags_of(
     cluster: str, rows: Iterable[GroupPosition], records: Mapping[TopicPartition, list[MappingRecord]], now_ms: int
-) -> list[GroupLag]:
+) -> Iterator[GroupLag]:
     """``records``: the mapping records that positions lie in, by topic and partition, in order."""
-    found = []
     for row in rows:
         if row.source is None:
             continue
@@ -37,21 +36,18 @@ def lags_of(
         lag_ms = None if next_ms is None else _age(next_ms, now_ms)
         again = row.found.again if isinstance(row.found, Translated) else None
         first_ms = _time_of(records.get(row.key, []), _first_again(row)) if again else now_ms
-        found.append(
-            GroupLag(
-                row.group,
-                *row.key,
-                cluster=cluster,
-                position=row.committed.offset,
-                lag=lag,
-                lag_ms=lag_ms,
-                time_ms=now_ms,
-                kind=row.kind,
-                again=again,
-                again_ms=None if again is None or first_ms is None else _age(first_ms, now_ms),
-            )
+        yield GroupLag(
+            row.group,
+            *row.key,
+            cluster=cluster,
+            position=row.committed.offset,
+            lag=lag,
+            lag_ms=lag_ms,
+            time_ms=now_ms,
+            kind=row.kind,
+            again=again,
+            again_ms=None if again is None or first_ms is None else _age(first_ms, now_ms),
         )
-    return found
 
 
 def _age(time_ms: int, now_ms: int) -> int:
