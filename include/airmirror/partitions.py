@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -26,6 +26,11 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def batches(items: Sequence[Value], size: int) -> Iterator[list[Value]]:
+    """Items in their order, at most ``size`` at a time."""
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 class _Placed(Protocol):

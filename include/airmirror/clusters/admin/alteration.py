@@ -12,6 +12,7 @@ from airmirror.clusters.admin.client import BATCH, Admin, said, topic_configs
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
 from airmirror.clusters.looking import look_again
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import batches
 
 SEEN_SECONDS = 5.0
 """How long to wait until a broker shows what the controller has written; it is written all the same."""
@@ -47,11 +48,10 @@ def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float 
         topic: tuple(of_topic)
         for topic, of_topic in groupby(sorted(changes, key=lambda change: change.topic), key=lambda c: c.topic)
     }
-    names = list(by_topic)
     done: list[ConfigChange] = []
     refused: list[ConfigsRefused] = []
-    for start in range(0, len(names), BATCH):
-        resources = [_resource(name, by_topic[name]) for name in names[start : start + BATCH]]
+    for names in batches(list(by_topic), BATCH):
+        resources = [_resource(name, by_topic[name]) for name in names]
         answers = admin.client.incremental_alter_configs(resources, request_timeout=timeout)
         for resource, future in answers.items():
             error = future.exception()

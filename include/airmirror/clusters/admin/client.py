@@ -21,6 +21,7 @@ from airmirror.clusters.admin.shared import drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import batches
 
 TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
 TIMEOUT = 15.0
@@ -180,7 +181,7 @@ def _described(admin: Admin, names: Collection[str], timeout: float) -> dict[str
 
     def described() -> dict[str, Any]:
         asked: dict[str, Future[Any]] = {}
-        for batch in _batches(names):
+        for batch in batches(sorted(names), BATCH):
             asked |= admin.client.describe_topics(TopicCollection(batch), request_timeout=timeout)
         return {name: topic for name, future in asked.items() if (topic := _unless_deleted(future))}
 
@@ -195,7 +196,7 @@ def topic_configs(
 
     def described() -> dict[str, dict[str, ConfigValue]]:
         found: dict[str, dict[str, ConfigValue]] = {}
-        for batch in _batches(names):
+        for batch in batches(sorted(names), BATCH):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in batch]
             for resource, future in admin.client.describe_configs(resources, request_timeout=timeout).items():
                 with _named(admin, resource.name):
@@ -226,11 +227,6 @@ def _unless_deleted(future: Future[Any]) -> Any:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         raise
-
-
-def _batches(names: Collection[str]) -> Iterator[list[str]]:
-    ordered = sorted(names)
-    return (ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH))
 
 
 def _config_value(entry: ConfigEntry) -> ConfigValue:

@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition, grouped
+from airmirror.partitions import TopicPartition, batches, grouped
 
 OFFSET_COMMIT = (8, 6, 9, "OffsetCommit")
 OFFSET_FETCH = (9, 6, 9, "OffsetFetch")
@@ -150,13 +150,10 @@ def _fetches(names: Sequence[str], version: int, *, is_stable: bool) -> list[Any
     of_group = OffsetFetchRequest.OffsetFetchRequestGroup
     return [
         OffsetFetchRequest(
-            groups=[
-                of_group(group_id=name, member_id=None, member_epoch=-1, topics=None)
-                for name in names[start : start + GROUPS_AT_ONCE]
-            ],
+            groups=[of_group(group_id=name, member_id=None, member_epoch=-1, topics=None) for name in part],
             require_stable=is_stable,
         )
-        for start in range(0, len(names), GROUPS_AT_ONCE)
+        for part in batches(names, GROUPS_AT_ONCE)
     ]
 
 

@@ -6,7 +6,7 @@ last record; those without idempotence (``enable.idempotence=false``) are not re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.partitions import TopicPartition, grouped
+from airmirror.partitions import TopicPartition, batches, grouped
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 AT_ONCE = 1_000  # partitions, or transactional ids, of a request
@@ -78,7 +78,7 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
 def _take(routes: Routes, node: int, keys: Sequence[TopicPartition], into: Producers) -> set[TopicPartition]:
     """Ask one leader; return what it has answered for."""
     done: set[TopicPartition] = set()
-    requests, versions = map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
+    requests, versions = map(_describe, batches(keys, AT_ONCE)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
     for answer in ask_node(routes, node, requests, versions, most=4):
         for key, item in each_partition(answer.topics):
             if item.error_code in MOVED:
@@ -139,7 +139,7 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
         for each in answer.transaction_states
     }
     open_ = sorted(name for name, each in found.items() if each.state in _UNDER_WAY)
-    requests = (DescribeTransactionsRequest(transactional_ids=list(part)) for part in _parts(open_))
+    requests = (DescribeTransactionsRequest(transactional_ids=part) for part in batches(open_, AT_ONCE))
     versions = (DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
     for described in ask_node(routes, node, requests, versions, most=4):
         for each in described.transaction_states:
@@ -154,7 +154,3 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
 
 def producers_by_id(known: Collection[KnownTransaction]) -> Mapping[int, str]:
     return {each.producer_id: each.transactional_id for each in known}
-
-
-def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))

@@ -22,7 +22,7 @@ from airmirror.clusters.protocol.sasl import transport
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, batches
 
 METADATA, FIND_COORDINATOR = 3, 10
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
@@ -312,8 +312,8 @@ class Routes:
         connection = self._any()
         version = connection.version(FIND_COORDINATOR, 3, 4, "FindCoordinator")
         if version >= 4:
-            batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]
-            asked = [FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(batch)) for batch in batches]
+            parts = batches(keys, KEYS_AT_ONCE)
+            asked = [FindCoordinatorRequest(key_type=key_type, coordinator_keys=part) for part in parts]
             answers = [
                 (found.key, found) for answer in connection.pipelined(asked, version) for found in answer.coordinators
             ]
