@@ -37,6 +37,9 @@ LEAST_RATE = 64 << 10  # bytes a second: who answers slower than that is given u
 AT_ONCE = 64 << 20  # a buffer for a larger response grows as its bytes come: a size alone allocates no more than this
 NOT_GREETED = " before it said anything; where it always does, does security.protocol fit this listener?"
 
+# What kafka-python raises over bytes that are no answer.
+MALFORMED = (struct.error, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
+
 _prefix = struct.Struct(">ii")  # size, correlation id
 _correlation_id = struct.Struct(">i")
 
@@ -301,15 +304,7 @@ class Connection:
         try:
             is_greeting = isinstance(request, ApiVersionsRequest)
             answer = _greeting(response_class, body) if is_greeting else response_class.decode(body, header=True)
-        except (
-            struct.error,
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            ArithmeticError,
-            AssertionError,
-        ) as error:
+        except MALFORMED as error:
             raise self.nonsense(f"its answer to {type(request).__name__} ({error!r})") from error
         self.throttle.note(getattr(answer, "throttle_time_ms", None) or 0)
         null = null_field(response_class, version, answer)
