@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.wire.primitives import unsigned_varint
 
 FETCH, PRODUCE = 1, 0
@@ -201,9 +201,7 @@ def encode_produce(
 
     A batch is a sequence of buffers too: its header, restamped, and its payload can lie apart.
     """
-    topics: dict[str, list[tuple[int, Sequence[Buffer]]]] = {}
-    for (topic, partition), batch in batches.items():
-        topics.setdefault(topic, []).append((partition, batch))
+    topics = grouped((topic, (partition, batch)) for (topic, partition), batch in batches.items())
     buffers: list[Buffer] = []
     pending = [
         _header.pack(PRODUCE, version, correlation_id, len(client_id)),
