@@ -72,23 +72,18 @@ def note(connection: Connection, flow: str, now: int, *, lags: bool, begun_ms: i
         ).where(own.flow == flow)
     ).one()
     lag_ms = None if row.unknown else 0 if row.oldest_ms is None else max(0, now - int(row.oldest_ms))
-    upsert(
-        connection,
-        samples,
-        [
-            {
-                "flow": flow,
-                "time_ms": now,
-                "records": int(row.records),
-                "bytes": int(row.bytes),
-                "lag_records": int(row.lag_records) if lags else None,
-                "lag_ms": lag_ms if lags else None,
-                "latency_ms": None if row.latency is None else int(row.latency),
-                "latency_most_ms": None if row.most is None else int(row.most),
-                "verified_ms": complete_of(connection, [flow])[flow],
-            }
-        ],
-    )
+    sample = {
+        "flow": flow,
+        "time_ms": now,
+        "records": int(row.records),
+        "bytes": int(row.bytes),
+        "lag_records": int(row.lag_records) if lags else None,
+        "lag_ms": lag_ms if lags else None,
+        "latency_ms": None if row.latency is None else int(row.latency),
+        "latency_most_ms": None if row.most is None else int(row.most),
+        "verified_ms": complete_of(connection, [flow])[flow],
+    }
+    upsert(connection, samples, [sample])
     times = sql.select(samples.c.time_ms).where(of_flow).order_by(samples.c.time_ms.desc())
     oldest = connection.scalar(times.offset(MOST_KEPT - 1).limit(1))
     if oldest is not None:

@@ -66,22 +66,13 @@ def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[To
     found: dict[TopicPartition, EpochEnd] = {}
     for node, keys in grouped((routes.leader(key).node, key) for key in epochs).items():
         connection = routes.connection(node)
-        answer = connection.request(
-            OffsetForLeaderEpochRequest(
-                replica_id=-1,
-                topics=[
-                    of_topic(
-                        topic=topic,
-                        partitions=[
-                            of_partition(partition=key.partition, current_leader_epoch=-1, leader_epoch=epochs[key])
-                            for key in its
-                        ],
-                    )
-                    for topic, its in grouped((key.topic, key) for key in keys).items()
-                ],
-            ),
-            connection.version(OFFSET_FOR_LEADER_EPOCH, 2, 4, "OffsetForLeaderEpoch"),
+        asked = grouped(
+            (key.topic, of_partition(partition=key.partition, current_leader_epoch=-1, leader_epoch=epochs[key]))
+            for key in keys
         )
+        topics = [of_topic(topic=topic, partitions=its) for topic, its in asked.items()]
+        version = connection.version(OFFSET_FOR_LEADER_EPOCH, 2, 4, "OffsetForLeaderEpoch")
+        answer = connection.request(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), version)
         for topic in answer.topics:
             for each in topic.partitions:
                 partition = TopicPartition(topic.topic, each.partition)

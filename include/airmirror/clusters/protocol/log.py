@@ -63,23 +63,13 @@ def _listed(
     of_partition = of_topic.ListOffsetsPartition
     for node, keys in grouped((routes.leader(key).node, key) for key in partitions).items():
         connection = routes.connection(node)
-        answer = connection.request(
-            ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=int(read_committed),
-                topics=[
-                    of_topic(
-                        name=topic,
-                        partitions=[
-                            of_partition(partition_index=number, current_leader_epoch=-1, timestamp=at)
-                            for number in numbers
-                        ],
-                    )
-                    for topic, numbers in grouped(keys).items()
-                ],
-            ),
-            connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
+        asked = grouped(
+            (topic, of_partition(partition_index=number, current_leader_epoch=-1, timestamp=at))
+            for topic, number in keys
         )
+        topics = [of_topic(name=topic, partitions=its) for topic, its in asked.items()]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=int(read_committed), topics=topics)
+        answer = connection.request(request, connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"))
         for partition, item in each_partition(answer.topics):
             if item.error_code in MOVED:
                 raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
@@ -129,20 +119,17 @@ def send_fetch(
 ) -> int:
     """Send a fetch request and return the version its answer has."""
     version = connection.fetch_version
-    connection.send(
-        [
-            encode_fetch(
-                version,
-                connection.next_correlation_id(),
-                connection.client_id,
-                positions,
-                routes.topic_ids,
-                max_wait_ms=max_wait_ms,
-                max_bytes=max_bytes,
-                read_committed=read_committed,
-            )
-        ]
+    request = encode_fetch(
+        version,
+        connection.next_correlation_id(),
+        connection.client_id,
+        positions,
+        routes.topic_ids,
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+        read_committed=read_committed,
     )
+    connection.send([request])
     return version
 
 

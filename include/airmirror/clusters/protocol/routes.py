@@ -374,15 +374,13 @@ class Routes:
 def _metadata(connection: Connection, topics: Iterable[str] | None) -> Any:
     wanted = MetadataRequest.MetadataRequestTopic
     named = None if topics is None else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))]
-    return connection.request(
-        MetadataRequest(
-            topics=named,
-            allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
-            include_topic_authorized_operations=False,
-            include_cluster_authorized_operations=False,
-        ),
-        connection.version(METADATA, 10, 12, "Metadata"),
+    request = MetadataRequest(
+        topics=named,
+        allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
+        include_topic_authorized_operations=False,
+        include_cluster_authorized_operations=False,
     )
+    return connection.request(request, connection.version(METADATA, 10, 12, "Metadata"))
 
 
 def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:

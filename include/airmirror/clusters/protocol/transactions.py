@@ -191,12 +191,10 @@ class TransactionalId:
     def _initialise(self) -> None:
         connection = self._connection()
         version = connection.version(INIT_PRODUCER_ID, 2, 5, "InitProducerId")
-        answer = self._ask(
-            InitProducerIdRequest(
-                transactional_id=self.name, transaction_timeout_ms=self.timeout_ms, producer_id=-1, producer_epoch=-1
-            ),
-            version,
+        request = InitProducerIdRequest(
+            transactional_id=self.name, transaction_timeout_ms=self.timeout_ms, producer_id=-1, producer_epoch=-1
         )
+        answer = self._ask(request, version)
         self._check("InitProducerId", answer.error_code)
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self._partitions.clear()
@@ -220,17 +218,15 @@ class TransactionalId:
         ):
             with attempt:
                 connection = self._connection()
-                answer = self._ask(
-                    AddPartitionsToTxnRequest(
-                        v3_and_below_transactional_id=self.name,
-                        v3_and_below_producer_id=self.producer_id,
-                        v3_and_below_producer_epoch=self.epoch,
-                        v3_and_below_topics=[
-                            entry(name=name, partitions=numbers) for name, numbers in grouped(new).items()
-                        ],
-                    ),
-                    connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"),
+                request = AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self.name,
+                    v3_and_below_producer_id=self.producer_id,
+                    v3_and_below_producer_epoch=self.epoch,
+                    v3_and_below_topics=[
+                        entry(name=name, partitions=numbers) for name, numbers in grouped(new).items()
+                    ],
                 )
+                answer = self._ask(request, connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"))
                 codes = {
                     TopicPartition(topic.name, result.partition_index): result.partition_error_code
                     for topic in answer.results_by_topic_v3_and_below
@@ -263,15 +259,13 @@ class TransactionalId:
             with attempt:
                 connection = self._connection()
                 version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")
-                answer = self._ask(
-                    EndTxnRequest(
-                        transactional_id=self.name,
-                        producer_id=self.producer_id,
-                        producer_epoch=self.epoch,
-                        committed=commit,
-                    ),
-                    version,
+                request = EndTxnRequest(
+                    transactional_id=self.name,
+                    producer_id=self.producer_id,
+                    producer_epoch=self.epoch,
+                    committed=commit,
                 )
+                answer = self._ask(request, version)
                 # TV2: an abort raises the epoch, so that this request looks like one of before it that is sent again.
                 ended = answer.error_code == INVALID_TXN_STATE and self.second_protocol
                 self._check("EndTxn", PRODUCER_FENCED if ended else answer.error_code)
