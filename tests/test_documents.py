@@ -71,6 +71,12 @@ def test_pages_name_targets_of_the_makefile() -> None:
     assert not {(page, target) for page, target in called if target not in targets}
 
 
+def test_an_error_that_has_a_text_has_inherited_no_other_message() -> None:
+    for error in all_errors():
+        nearest = next(each for each in error.__mro__ if vars(each).keys() & {"says", "__str__"})
+        assert "__str__" in vars(nearest) or error.__str__ is AirmirrorError.__str__, error
+
+
 def test_names_of_errors_are_unique() -> None:
     names = [error.__name__ for error in all_errors()]
     assert sorted(names) == sorted(set(names))

@@ -2,8 +2,8 @@
 
 An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first); it is
 *bad input* where what was typed or configured is to blame.
-Subclasses are dataclasses, without saying so, whose fields are the facts and whose ``__str__`` is the message. They survive
-pickling, so they can cross from a Spark task to the driver.
+Subclasses are dataclasses, without saying so, whose fields are the facts; the message is what ``says`` makes of them, or their
+own ``__str__``. They survive pickling, so they can cross from a Spark task to the driver.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ class AirmirrorError(Exception):
 
     transient: ClassVar[bool] = False
     bad_input: ClassVar[bool] = False
+    says: ClassVar[str] = ""  # the message; its facts are those of the error, as in "{0.topic!r}"
+
+    def __str__(self) -> str:
+        return self.says.format(self)
 
     def __init_subclass__(cls, *, transient: bool | None = None, bad_input: bool | None = None) -> None:
         super().__init_subclass__()

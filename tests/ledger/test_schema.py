@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
-from airmirror.ledger import Ledger, LedgerOfOtherVersion, LedgerUnavailable, LedgerUrlInvalid
+from airmirror.ledger import Ledger, LedgerUnavailable
 from airmirror.ledger.database import connect, reading, writing
+from airmirror.ledger.errors import LedgerOfOtherVersion, LedgerUrlInvalid
 from airmirror.ledger.schema import VERSION, VERSION_TABLE, make_or_check
 from airmirror.ledger.tables import metadata
 from support.servers import PASSWORD

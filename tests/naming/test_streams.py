@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.naming import is_internal_of, is_internal_of_any, is_purged
+from airmirror.naming import is_internal_of, is_purged
+from airmirror.naming.replicated import is_internal_of_any
 
 APPLICATION = "app.1"
 

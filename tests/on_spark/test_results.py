@@ -68,6 +68,16 @@ def test_an_error_of_a_task_is_raised() -> None:
         decode(encode_error(PartitionFailed("east", "orders", 3, "why")), [ORDERS])
 
 
+def row(**told: object) -> bytes:
+    """An answer of one row, and what it has in place of what fits."""
+    fits = {"topic": "orders", "partition": 3, "outcome": "done", "position": 5, "seconds": 1.0, "error": None}
+    return json.dumps({"results": [fits | {"limited": 0, "throttled": 0} | told]}).encode()
+
+
+def test_what_fits_is_an_answer() -> None:
+    assert decode(row(), [ORDERS]) == [SlotResult(*ORDERS, Outcome.DONE, 5, 1.0)]
+
+
 class Executed:
     def __reduce__(self) -> tuple[Any, ...]:
         return os._exit, (77,)
@@ -82,14 +92,15 @@ class Executed:
         b"{}",
         b'{"results": 1}',
         b'{"results": [[1]]}',
+        b'{"results": [{"topic": "orders"}]}',
         b'{"error": {}}',
         b"\xff",
         b"[" * 100_000,
-        json.dumps({"results": [["orders", 3, "done", "5", [1.0, 0, 0], None]]}).encode(),
-        json.dumps({"results": [["orders", 3, "gone", 5, [1.0, 0, 0], None]]}).encode(),
-        json.dumps({"results": [["orders", 3, "done", 5, 1.0, None]]}).encode(),
-        json.dumps({"results": [["orders", 3, "done", 5, [1.0, "0", 0], None]]}).encode(),
-        json.dumps({"results": [["orders", True, "done", 5, [1.0, 0, 0], None]]}).encode(),
+        row(position="5"),
+        row(outcome="gone"),
+        row(seconds="1.0"),
+        row(limited="0"),
+        row(partition=True),
     ],
 )
 def test_what_is_no_answer(answer: bytes) -> None:
@@ -113,8 +124,7 @@ def test_only_partitions_that_were_asked_for() -> None:
 )
 def test_an_error_of_another_name_or_with_other_facts_is_its_text(name: str, facts: dict[str, object]) -> None:
     plain = {"name": name, "facts": facts, "text": "said" * LONGEST, "transient": True}
-    answer = {"results": [["orders", 3, "failed", 5, [1, 0, 0], plain]]}
-    (back,) = decode(json.dumps(answer).encode(), [ORDERS])
+    (back,) = decode(row(outcome="failed", error=plain), [ORDERS])
     assert isinstance(back.error, SlotError) and back.error.transient and len(str(back.error)) == LONGEST
     assert pickle.loads(pickle.dumps(back.error)).text == back.error.text
 

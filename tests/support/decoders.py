@@ -16,7 +16,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from airmirror.wire import checkpoints, mappings, mirrormaker, requests
 from airmirror.wire.batches import build, control_type, parse
-from airmirror.wire.codecs import compress, decompress, decompress_into, decompress_lz4_of_format_0
+from airmirror.wire.codecs import LZ4_OF_FORMAT_0, compress, decompress, decompress_into
 from airmirror.wire.headers import with_headers
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import string, unsigned_varint
@@ -395,7 +395,7 @@ DECODERS = (
     _codec(4, zstd.compress(_PLAIN), zstd.compress(_PLAIN, options={zstd.CompressionParameter.content_size_flag: 0})),
     Decoder(
         "codec-3-of-format-0",
-        lambda data: decompress_lz4_of_format_0(memoryview(data)),
+        lambda data: decompress(LZ4_OF_FORMAT_0, memoryview(data)),
         lambda: iter((lz4_encode_old_kafka(_PLAIN),)),
     ),
     _fetch(12),

@@ -98,11 +98,11 @@ def test_what_stays(key: str, source: ConfigValue, target: ConfigValue, lines: s
     ],
 )
 def test_what_does_not_differ(key: str, source: ConfigValue, target: ConfigValue) -> None:
-    assert config_differences(flow(), "east.orders", {key: source}, {key: target}) == ()
+    assert not list(config_differences(flow(), "east.orders", {key: source}, {key: target}))
 
 
 def test_a_config_that_one_cluster_does_not_know_is_left_alone() -> None:
-    assert config_differences(flow(), "r", {"new.key": own("1")}, {"old.key": own("2")}) == ()
+    assert not list(config_differences(flow(), "r", {"new.key": own("1")}, {"old.key": own("2")}))
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from airmirror.config import Flow, parse
 from airmirror.ledger import Ledger
-from airmirror.naming import InvalidPattern, TopicFilter, is_quick
+from airmirror.naming import TopicFilter, is_quick
+from airmirror.naming.patterns import InvalidPattern
 from airmirror.partitions import TopicPartition
 from airmirror.topics import identity as module
 from airmirror.topics.conflicts import MOST_NAMES, loop, refusals

@@ -17,9 +17,8 @@ from airmirror.clusters.admin.client import AccessDenied
 from airmirror.clusters.protocol import sasl
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.routes import Routes, patiently
-from airmirror.clusters.protocol.sasl import AuthenticationFailed
+from airmirror.clusters.protocol.sasl import AuthenticationFailed, transport
 from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.clusters.protocol.transport import transport
 from airmirror.clusters.security.tls import TlsFailed
 from airmirror.clusters.security.tokens import TokenEndpointUnreachable, TokenRefused
 from airmirror.config import Cluster

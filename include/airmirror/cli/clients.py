@@ -4,7 +4,7 @@ broker, as every command would."""
 from __future__ import annotations
 
 from airmirror.cli.options import with_connections
-from airmirror.clusters.protocol.transport import transport
+from airmirror.clusters.protocol.sasl import transport
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.clusters.security.settings import JAVA_CLASS, is_class
 from airmirror.config import Configuration, ConnectionNeeded, Flow, Problem

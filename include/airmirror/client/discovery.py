@@ -7,6 +7,7 @@ remote topic, lists them among its remote topics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from airmirror.client.connection import consumer_of, policy_of, topics_of
@@ -73,8 +74,5 @@ def _sources(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
 
 
 def _topics(properties: Mapping[str, Any], timeout: float) -> frozenset[str]:
-    consumer = consumer_of(properties)
-    try:
+    with closing(consumer_of(properties)) as consumer:
         return topics_of(consumer, properties, timeout)
-    finally:
-        consumer.close()

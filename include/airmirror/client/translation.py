@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -37,17 +38,14 @@ def translate_offsets(
     ClusterNotAnswering and CheckpointsNotRead (transient), NoCheckpoints.
     """
     policy = policy_of(properties)
-    consumer = consumer_of(properties)
-    until = time.monotonic() + timeout
-    try:
+    with closing(consumer_of(properties)) as consumer:
+        until = time.monotonic() + timeout
         topic = policy.checkpoints_topic(remote_cluster)
         names = topics_of(consumer, properties, timeout)
         if topic not in names:
             others = tuple(sorted(filter(policy.is_checkpoints_topic, names)))
             raise NoCheckpoints(bootstrap_of(properties), topic, others)
         found = _read(consumer, topic, group, until, bootstrap_of(properties))
-    finally:
-        consumer.close()
     return [
         TopicPartition(point.topic, point.partition, point.downstream, metadata=without_nul(point.metadata))
         for point in sorted(found.values(), key=lambda point: point.key)

@@ -46,14 +46,7 @@ def _sorted_by_key(logs: Sequence[Log], number: int, passes: int) -> Marks:
     marks: list[Any] = []
     for log in logs:
         for records in log.records():
-            bodies = records.data.tobytes()
-            of_records = np.array(
-                [
-                    _key_mark(bodies[start:end])
-                    for start, end in zip(records.starts.tolist(), records.ends.tolist(), strict=True)
-                ],
-                np.uint64,
-            )
+            of_records = np.array(list(map(_key_mark, records.bodies())), np.uint64)
             chosen = of_records % np.uint64(passes) == number
             keys.append(of_records[chosen])
             marks.append(marks_of(records)[chosen])

@@ -61,10 +61,7 @@ def _absent(marks: set[int], log: Log) -> set[int]:
 def _keyed(log: Log, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     """Yield the offset, the key's 128-bit mark and whether it is a tombstone, of each record that has a key."""
     for records in log.records(start, end):
-        bodies = records.data.tobytes()
-        for offset, first, last in zip(
-            records.offsets.tolist(), records.starts.tolist(), records.ends.tolist(), strict=True
-        ):
-            key, value, _ = parts_of(bodies[first:last])
+        for offset, body in zip(records.offsets.tolist(), records.bodies(), strict=True):
+            key, value, _ = parts_of(body)
             if key is not None:
                 yield offset, xxhash.xxh3_128_intdigest(key), value is None

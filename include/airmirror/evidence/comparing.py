@@ -113,7 +113,7 @@ class _Comparison:
         for kind, both in ((Kind.REORDERED, found.moved), (Kind.TWICE, found.repeated)):
             pairs = np.array(both, np.int64).reshape(-1, 2)
             self._found.differ(kind, one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
-        altered = _altered(one, other, found)
+        altered = list(_altered(one, other, found))
         for i, j, parts in altered:
             self._found.differ(Kind.ALTERED, one.offsets[i : i + 1], other.offsets[j : j + 1], parts)
         missing = np.setdiff1d(np.array(found.missing, np.int64), [i for i, _, _ in altered])
@@ -208,9 +208,8 @@ def _distance(log: Log, start: int, wanted: Region) -> int:
     return -1
 
 
-def _altered(one: Region, other: Region, found: Alignment) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Missing and extra records of one gap that are one record with parts that differ."""
-    altered = []
+def _altered(one: Region, other: Region, found: Alignment) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield missing and extra records of one gap that are one record with parts that differ."""
     for missing, extra in _gaps(found):
         left = list(extra)
         for i in missing:
@@ -218,8 +217,7 @@ def _altered(one: Region, other: Region, found: Alignment) -> list[tuple[int, in
             if best is not None and best[0] > 0:
                 j = -best[1]
                 left.remove(j)
-                altered.append((i, j, _parts_that_differ(one, i, other, j)))
-    return altered
+                yield i, j, _parts_that_differ(one, i, other, j)
 
 
 def _gaps(found: Alignment) -> Iterator[tuple[list[int], list[int]]]:

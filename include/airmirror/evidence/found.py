@@ -53,14 +53,8 @@ class Difference:
     def joined(self, following: Difference) -> Difference | None:
         """Both as one, where the other one follows this one; else None."""
         ends = [first if first < 0 else first + self.count for first in (self.source_offset, self.target_offset)]
-        alike = (self.kind, self.parts, self.target_partition)
-        if [following.source_offset, following.target_offset] != ends or alike != (
-            following.kind,
-            following.parts,
-            following.target_partition,
-        ):
-            return None
-        return replace(self, count=self.count + following.count)
+        is_next = replace(self, source_offset=ends[0], target_offset=ends[1], count=following.count) == following
+        return replace(self, count=self.count + following.count) if is_next else None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: offsets that a side does not have are null."""

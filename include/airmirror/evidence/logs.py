@@ -76,12 +76,9 @@ class Log:
 
 def marks_of(records: Records) -> Marks:
     """A mark of 64 bits for each record: xxh3 of key, value and headers, seeded with the timestamp."""
-    data = records.data.tobytes() if len(records) else b""
     found = [
-        xxhash.xxh3_64_intdigest(data[start:end], seed=time & 0xFFFF_FFFF_FFFF_FFFF)
-        for start, end, time in zip(
-            records.starts.tolist(), records.ends.tolist(), records.timestamps.tolist(), strict=True
-        )
+        xxhash.xxh3_64_intdigest(body, seed=time & 0xFFFF_FFFF_FFFF_FFFF)
+        for body, time in zip(records.bodies(), records.timestamps.tolist(), strict=True)
     ]
     return np.array(found, np.uint64)
 

@@ -5,12 +5,11 @@ It needs no configuration and no mapping: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-
 from airmirror.clusters.admin.client import connect
+from airmirror.clusters.looking import look_again
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import compacted_now
@@ -32,7 +31,7 @@ from airmirror.times import utc
 
 PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
 MOST_PARTS = 200  # of a partition
-OPEN_SECONDS, OPEN_LOOK_SECONDS = 5.0, 0.2  # for transactions to end that were open when a topic's turn came
+OPEN_SECONDS = 5.0  # for transactions to end that were open when a topic's turn came
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def _settled(whole: Part, found: Findings) -> Findings:
     """Settle what is open. What an open transaction keeps back on the source, the target may have."""
     is_withheld = any(each.withheld for each in whole.source)
     if not whole.is_by_key:
-        return settled(found, *whole.log_starts, is_withheld=is_withheld)
+        return settled(found, whole.source[0].log_start, whole.target[0].log_start, is_withheld=is_withheld)
     if is_withheld:
         found.counts[Kind.WITHHELD] = found.counts.pop(Kind.EXTRA, 0)
     return found
@@ -123,10 +122,10 @@ def _planned(to: Comparing, topic: str) -> list[Work]:
     remote = to.asked.remote(topic)
     to.here.refresh([topic])
     to.there.refresh([remote])
-    theirs = _bounds(to.there, remote, to.asked)  # first: what is copied meanwhile lags, and is not extra
-    ours = _bounds(to.here, topic, to.asked)
+    theirs = tuple(_bounds(to.there, remote, to.asked))  # first: what is copied meanwhile lags, and is not extra
+    ours = tuple(_bounds(to.here, topic, to.asked))
     if len(ours) != len(theirs):
-        whole = Part(tuple(ours), tuple(theirs))
+        whole = Part(ours, theirs)
         return [Work(topic, remote, -1, whole, [whole])]
     most = max(LEAST_OPEN, MOST_OPEN // max(len(ours), 1))
     wholes = [Part((one,), (other,), most_open=most) for one, other in zip(ours, theirs, strict=True)]
@@ -154,8 +153,8 @@ def _together(to: Comparing, work: Work) -> Findings:
     return told_apart(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
 
 
-def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds]:
-    """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
+def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> Iterator[Bounds]:
+    """Yield the offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
     keys = routes.keys([topic])
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
     wanted = offsets_with_patience(routes, keys, LATEST)
@@ -163,36 +162,27 @@ def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds
     starts = log_starts if asked.first_ms is None else offsets_with_patience(routes, keys, asked.first_ms)
     until = wanted if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
     is_compacted = topic in compacted_now(routes, [topic])
-    found = []
     for key in keys:
         asked_end = until[key] if until[key] >= 0 else wanted[key]
         start = min(starts[key] if starts[key] >= 0 else ends[key], ends[key])
         end = max(start, min(asked_end, ends[key]))
-        found.append(
-            Bounds(
-                key,
-                start,
-                end,
-                since=start,
-                until=end,
-                log_start=log_starts[key] if asked.first_ms is None else 0,
-                is_compacted=is_compacted,
-                withheld=max(0, asked_end - end),
-            )
+        yield Bounds(
+            key,
+            start,
+            end,
+            since=start,
+            until=end,
+            log_start=log_starts[key] if asked.first_ms is None else 0,
+            is_compacted=is_compacted,
+            withheld=max(0, asked_end - end),
         )
-    return found
 
 
 def _stable(routes: Routes, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Return the ends of what is committed, no further than what is ``wanted``: once all of it is, or after a while."""
 
-    def look() -> dict[TopicPartition, int]:
-        return offsets_with_patience(routes, wanted, LATEST, read_committed=True)
+    def before() -> dict[TopicPartition, int]:
+        ends = offsets_with_patience(routes, wanted, LATEST, read_committed=True)
+        return {key: end for key, end in ends.items() if end < wanted[key]}
 
-    found = Retrying(
-        retry=retry_if_result(lambda ends: any(ends[key] < end for key, end in wanted.items())),
-        wait=wait_fixed(OPEN_LOOK_SECONDS),
-        stop=stop_after_delay(OPEN_SECONDS),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else look(),
-    )(look)
-    return {key: min(end, wanted[key]) for key, end in found.items()}
+    return {**wanted, **look_again(before, OPEN_SECONDS)}

@@ -43,18 +43,8 @@ class Bounds:
 
     def log(self, routes: Routes, view: View) -> Log:
         """The log of these offsets."""
-        return Log(
-            routes,
-            self.partition,
-            start=self.start,
-            end=self.end,
-            log_start=self.log_start,
-            is_committed=view.is_committed,
-            is_compacted=self.is_compacted,
-            times=view.times,
-            since=self.since,
-            until=self.until,
-        )
+        its = {name: value for name, value in vars(self).items() if name != "withheld"}
+        return Log(routes, **its, is_committed=view.is_committed, times=view.times)
 
 
 @dataclass(frozen=True)
@@ -79,11 +69,6 @@ class Part:
         is_whole = start == (one.start, other.start) and end == (one.end, other.end)
         source, target = replace(one, start=start[0], end=end[0]), replace(other, start=start[1], end=end[1])
         return Part((source,), (target,), self.is_whole and is_whole, self.most_open)
-
-    @property
-    def log_starts(self) -> tuple[int, int]:
-        """The first offset that either log has."""
-        return self.source[0].log_start, self.target[0].log_start
 
     @property
     def first(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,32 +125,28 @@ def _by_key_notes(asked: ComparisonRequest, whole: Part) -> tuple[str, ...]:
     return (note, "not sampled: all of it was compared") if asked.sample else (note,)
 
 
-def _notes(asked: ComparisonRequest, work: Work, found: Findings) -> tuple[str, ...]:
-    """Return the reservations about the counts."""
+def _notes(asked: ComparisonRequest, work: Work, found: Findings) -> Iterator[str]:
+    """Yield the reservations about the counts."""
     source, target = work.whole.source[0], work.whole.target[0]
-    notes = []
     if not asked.times:
-        notes.append("timestamps were not compared")
+        yield "timestamps were not compared"
     if found.counts[Kind.EXTRA]:
-        notes.append(f"extra records were looked for among the {REMEMBERED:,} source offsets before them")
+        yield f"extra records were looked for among the {REMEMBERED:,} source offsets before them"
     for name, open_ in (("missing", found.missing), ("extra", found.extra)):
         if open_.given_up:
-            notes.append(
+            yield (
                 f"{open_.given_up:,} records that are {name} so far were given up, since more than {open_.most:,} were open at "
                 "once: they are counted by their place; if the other side has them much later, or in another partition, it "
                 "is counted as twice, extra or missing there"
             )
     if found.counts[Kind.LAGGING]:
-        notes.append("lagging records come after all that the target has: they are still to come, or lost at its end")
+        yield "lagging records come after all that the target has: they are still to come, or lost at its end"
     if found.counts[Kind.EXPIRED]:
-        notes.append(f"the logs start at {source.log_start} and {target.log_start}: what came before was not compared")
+        yield f"the logs start at {source.log_start} and {target.log_start}: what came before was not compared"
     if asked.sample and (found.counts[Kind.MISSING] or found.counts[Kind.EXTRA]):
-        notes.append(
-            "of a sample: what is missing or extra may lie in what was not read; compare without --sample to know"
-        )
+        yield "of a sample: what is missing or extra may lie in what was not read; compare without --sample to know"
     if not found.are_all_named:
-        notes.append("more differences than are named")
-    return tuple(notes)
+        yield "more differences than are named"
 
 
 def totals(rows: Sequence[ComparedLogs]) -> Counter[Kind]:

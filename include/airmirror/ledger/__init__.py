@@ -1,12 +1,6 @@
 """The ledger: the SQL mirror of what a flow's internal topics say, for reading. Nothing is decided from it alone."""
 
-from airmirror.ledger.errors import (
-    FreezeLost,
-    LedgerBegunAnew,
-    LedgerOfOtherVersion,
-    LedgerUnavailable,
-    LedgerUrlInvalid,
-)
+from airmirror.ledger.errors import FreezeLost, LedgerBegunAnew, LedgerUnavailable
 from airmirror.ledger.flow_ledger import FlowLedger
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.ledger import Ledger
@@ -23,9 +17,7 @@ __all__ = [
     "GroupOffset",
     "Ledger",
     "LedgerBegunAnew",
-    "LedgerOfOtherVersion",
     "LedgerUnavailable",
-    "LedgerUrlInvalid",
     "PartitionMetrics",
     "WindowEnd",
     "WindowRow",

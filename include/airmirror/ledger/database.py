@@ -201,18 +201,15 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     if cursor.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         # SQLite refuses this at once, whatever the timeout, while another connection does the same.
-        _while_busy()(cursor.execute, "PRAGMA journal_mode=WAL")
+        while_busy = Retrying(
+            retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY),
+            stop=stop_after_delay(PATIENCE_SECONDS),
+            wait=wait_random(0.001, 0.05),
+            reraise=True,
+        )
+        while_busy(cursor.execute, "PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")  # what is lost is read again
     cursor.close()
-
-
-def _while_busy() -> Retrying:
-    return Retrying(
-        retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY),
-        stop=stop_after_delay(PATIENCE_SECONDS),
-        wait=wait_random(0.001, 0.05),
-        reraise=True,
-    )
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -16,14 +17,12 @@ from airmirror.ledger.database import exclude, objects_of, reading, rows_of, wri
 from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
-from airmirror.ledger.metrics import PartitionMetrics, Standing
-from airmirror.ledger.outcomes import Failure, WindowEnd
+from airmirror.ledger.metrics import PartitionMetrics
 from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.mappings import Decision, FlowIdentity, Hold, Lease, MappingRecord, Record, ResetRecord, Verified
+from airmirror.wire.mappings import Decision, FlowIdentity, Lease, MappingRecord, Record, ResetRecord, Verified
 from airmirror.wire.owners import Owners, Ownership
 
 Ends = Mapping[int, int]  # offsets by partition
@@ -32,8 +31,40 @@ Answer = TypeVar("Answer")
 Newest = TypeVar("Newest", bound=MappingRecord | Verified)
 
 
+def _of_flow(
+    query: Callable[Concatenate[Connection, str, P], Answer], *, writes: bool = False
+) -> Callable[Concatenate[FlowLedger, P], Answer]:
+    """The method that asks a query of the flow, or changes something of it, in a transaction of its own."""
+
+    @wraps(query)
+    def method(ledger: FlowLedger, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        with writing(ledger.engine, ledger.flow) if writes else reading(ledger.engine) as connection:
+            return query(connection, ledger.flow, *args, **kwargs)
+
+    return method
+
+
 class FlowLedger:
     """One flow's part of the ledger; what the engine calls its index."""
+
+    holds = _of_flow(queries.holds_of)
+    mappings = _of_flow(queries.mappings_of)
+    prunable = _of_flow(queries.prunable)
+    numbers = _of_flow(metrics.numbers_of)
+    failures = _of_flow(outcomes.failures_of)
+    window_ends = _of_flow(outcomes.ends_of)
+    first_mappings = _of_flow(groups.first_mappings)
+    mappings_at = _of_flow(groups.mappings_at)
+    mappings_around = _of_flow(groups.mappings_around)
+    checkpoints = _of_flow(groups.all_checkpoints)
+    checkpoint_times = _of_flow(groups.checkpoint_times)
+    offset_syncs = _of_flow(groups.all_offset_syncs)
+    last_begun = _of_flow(groups.last_begun)
+    contents = _of_flow(scanning.contents)
+    forget_topic = _of_flow(scanning.forget_topic, writes=True)
+    forget_slept = _of_flow(scanning.forget_slept, writes=True)
+    count_verified = _of_flow(metrics.count_verified, writes=True)
+    note_standings = _of_flow(metrics.note_standings, writes=True)
 
     def __init__(self, engine: Engine, flow: str) -> None:
         self.engine = engine
@@ -54,7 +85,8 @@ class FlowLedger:
 
         Raises FreezeLost.
         """
-        rows = self._ask(scanning.scanned_of, topic)
+        with reading(self.engine) as connection:
+            rows = scanning.scanned_of(connection, self.flow, topic)
         if all(row.topic_id == str(topic_id) for row in rows):
             return rows
         if is_mapping_topic(topic):
@@ -67,15 +99,6 @@ class FlowLedger:
         frozen = self.owners().frozen
         if frozen and " " not in self.flow:  # of a part nothing is frozen, or it is read again
             raise FreezeLost(self.flow, topic, tuple(sorted(frozen)))
-
-    def forget_topic(self, topic: str) -> None:
-        """Delete what was loaded from a topic, which is then read again."""
-        self._do(scanning.forget_topic, topic)
-
-    def forget_slept(self, topics: Sequence[str], now_ms: int) -> bool:
-        """Forget both internal topics if tombstones may have come and gone since they were read; whether they were forgotten."""
-        with writing(self.engine, self.flow) as connection:
-            return scanning.forget_slept(connection, self.flow, topics, now_ms)
 
     def note_read(self, begun_ms: int) -> None:
         """Note that both internal topics were read up to where they ended then, or later. Once an hour is enough."""
@@ -122,12 +145,14 @@ class FlowLedger:
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
-        own, others = self._ask(queries.progress_of)
+        with reading(self.engine) as connection:
+            own, others = queries.progress_of(connection, self.flow)
         return others | own
 
     def leases(self) -> list[tuple[int, int, Lease]]:
         """(offset, append time, lease) in log order."""
-        rows = self._ask(queries.control_of, Lease.kind)
+        with reading(self.engine) as connection:
+            rows = queries.control_of(connection, self.flow, Lease.kind)
         return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Lease)]
 
     def verified(self) -> dict[tuple[str, int], Verified]:
@@ -135,13 +160,10 @@ class FlowLedger:
         with reading(self.engine) as connection:
             return self._newest(connection, tables.verified, Verified)
 
-    def holds(self) -> dict[tuple[str, int], Hold]:
-        """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
-        return self._ask(queries.holds_of)
-
     def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
         """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
-        return self._ask(queries.records_of, kind, after)
+        with reading(self.engine) as connection:
+            return queries.records_of(connection, self.flow, kind, after)
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of operators, in log order."""
@@ -170,12 +192,6 @@ class FlowLedger:
         with reading(self.engine) as connection:
             return self._newest(connection, tables.newest, MappingRecord)
 
-    def mappings(
-        self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
-    ) -> Iterator[MappingRecord]:
-        """Mapping records that overlap source offsets ``[start, end)``, by source offset."""
-        return self._ask(queries.mappings_of, (topic, partition, source_topic_id), start, end)
-
     def unverified(self) -> list[MappingRecord]:
         """Mapping records past their partition's verified offset, by topic, partition and source offset.
 
@@ -196,22 +212,6 @@ class FlowLedger:
             names = queries.latest_windows(connection, self.flow, limit)
             return queries.window_rows(connection, self.flow, names)
 
-    def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
-        """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
-
-        Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
-        ``kept``: topics of which all are.
-        """
-        return self._ask(queries.prunable, before_ms, kept)
-
-    def count_verified(self) -> None:
-        """Add what the verified offsets have passed since the last call to the partitions' counters."""
-        self._do(metrics.count_verified)
-
-    def note_standings(self, standings: Sequence[Standing]) -> None:
-        """Note the lags of all of the flow's partitions; what is shown of others goes."""
-        self._do(metrics.note_standings, standings)
-
     def note(
         self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None
     ) -> None:
@@ -223,11 +223,8 @@ class FlowLedger:
     def note_sample(self, *, lags: bool, begun_ms: int | None = None) -> None:
         """Note the flow's numbers as they stand, for plots; ``lags``: those have just been measured. ``begun_ms``: when their
         window began."""
-        self._do(samples.note, int(time.time() * 1000), lags=lags, begun_ms=begun_ms)
-
-    def numbers(self) -> dict[tuple[str, str], float]:
-        """The flow's own counters and gauges, by name and label."""
-        return self._ask(metrics.numbers_of)
+        with writing(self.engine, self.flow) as connection:
+            samples.note(connection, self.flow, int(time.time() * 1000), lags=lags, begun_ms=begun_ms)
 
     def note_window(
         self,
@@ -247,56 +244,24 @@ class FlowLedger:
             if not idle:
                 outcomes.note_end(connection, self.flow, window, errors, now=now)
 
-    def failures(self) -> list[Failure]:
-        """Return the failures of every window since, by topic and partition."""
-        return self._ask(outcomes.failures_of)
-
-    def window_ends(self) -> dict[str, WindowEnd]:
-        """Return the ends of the last windows that did something, by window."""
-        return self._ask(outcomes.ends_of)
-
     def other(self, flow: str) -> FlowLedger:
         """Another flow's part of the same ledger."""
         return FlowLedger(self.engine, flow)
 
-    def first_mappings(self, partitions: Sequence[groups.Partition]) -> list[MappingRecord]:
-        """The first mapping record of each partition (topic, partition, source topic id)."""
-        return self._ask(groups.first_mappings, partitions)
-
-    def mappings_at(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
-        return self._ask(groups.mappings_at, positions, side)
-
-    def mappings_around(self, positions: Sequence[groups.Position], side: groups.Side) -> list[MappingRecord]:
-        """All mapping records from the last with a copied record before each position to the first with one at or after it.
-
-        Each once, by topic, partition and source offset; from the first or to the last one where there is none.
-        """
-        return self._ask(groups.mappings_around, positions, side)
-
-    def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
-        """The last checkpoint by group, the target's topic, and partition."""
-        return self._ask(groups.all_checkpoints)
-
-    def checkpoint_times(self) -> dict[tuple[str, str, int], int]:
-        """Return when these were written, in epoch milliseconds; -1: unknown."""
-        return self._ask(groups.checkpoint_times)
-
-    def offset_syncs(self) -> dict[tuple[str, int], int]:
-        """The upstream offset of the last offset sync, by the source's topic and partition."""
-        return self._ask(groups.all_offset_syncs)
-
     def group_offsets(self) -> list[GroupOffset]:
         """Return the rows of the last run of sync_group_offsets, by group, topic and partition."""
-        return self._ask(groups.of_groups, tables.group_offsets, GroupOffset)
+        with reading(self.engine) as connection:
+            return groups.of_groups(connection, self.flow, tables.group_offsets, GroupOffset)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
         """Replace the last run's rows with those of a new one."""
-        self._do(groups.replace_rows, tables.group_offsets, rows)
+        with writing(self.engine, self.flow) as connection:
+            groups.replace_rows(connection, self.flow, tables.group_offsets, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
         """Replace the lags of the source's groups."""
-        self._do(groups.replace_rows, tables.group_lags, rows)
+        with writing(self.engine, self.flow) as connection:
+            groups.replace_rows(connection, self.flow, tables.group_lags, rows)
 
     def partition_metrics(self) -> list[PartitionMetrics]:
         """Return the numbers of partitions as the last windows and gates left them, by topic and partition."""
@@ -306,19 +271,14 @@ class FlowLedger:
 
     def group_lags(self) -> list[GroupLag]:
         """Return the lags of the source's groups when they were last read, by group, topic and partition."""
-        return self._ask(groups.of_groups, tables.group_lags, GroupLag)
-
-    def last_begun(self, task: str) -> int | None:
-        """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
-        return self._ask(groups.last_begun, task)
+        with reading(self.engine) as connection:
+            return groups.of_groups(connection, self.flow, tables.group_lags, GroupLag)
 
     def note_begun(self, task: str, time_ms: int | None = None) -> None:
         """Note that a task with its own interval is done, which it began at ``time_ms`` (epoch milliseconds), or now."""
-        self._do(groups.note_begun, task, int(time.time() * 1000) if time_ms is None else time_ms)
-
-    def contents(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
-        return self._ask(scanning.contents)
+        begun_ms = int(time.time() * 1000) if time_ms is None else time_ms
+        with writing(self.engine, self.flow) as connection:
+            groups.note_begun(connection, self.flow, task, begun_ms)
 
     def forget(self) -> None:
         """Delete everything of this flow that can be read or measured again."""
@@ -357,15 +317,3 @@ class FlowLedger:
             if isinstance(record, kind):
                 found[key] = record
         return found
-
-    def _ask(
-        self, query: Callable[Concatenate[Connection, str, P], Answer], *args: P.args, **kwargs: P.kwargs
-    ) -> Answer:
-        """Return the answer of a query for this flow."""
-        with reading(self.engine) as connection:
-            return query(connection, self.flow, *args, **kwargs)
-
-    def _do(self, work: Callable[Concatenate[Connection, str, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Change something of this flow."""
-        with writing(self.engine, self.flow) as connection:
-            work(connection, self.flow, *args, **kwargs)

@@ -75,6 +75,8 @@ def unfit_name(group: str) -> str:
 
 
 def first_mappings(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[MappingRecord]:
+    """The first mapping record of each partition (topic, partition, source topic id)."""
+
     def is_first(part: Any) -> sql.ColumnElement[bool]:
         other = mappings.alias()
         starts = sql.select(other.c.source_start).where(_is_asked(other, part, flow)).order_by(other.c.source_start)
@@ -84,12 +86,18 @@ def first_mappings(connection: Connection, flow: str, partitions: Sequence[Parti
 
 
 def mappings_at(connection: Connection, flow: str, positions: Sequence[Position], side: Side) -> list[MappingRecord]:
+    """For each position of a partition the first mapping record with a copied record at or after it, each record once."""
     return _found(connection, flow, positions, lambda part: mappings.c.source_start == _copied(part, flow, side))
 
 
 def mappings_around(
     connection: Connection, flow: str, positions: Sequence[Position], side: Side
 ) -> list[MappingRecord]:
+    """All mapping records from the last with a copied record before each position to the first with one at or after it.
+
+    Each once, by topic, partition and source offset; from the first or to the last one where there is none.
+    """
+
     def is_around(part: Any) -> sql.ColumnElement[bool]:
         start, coalesce = mappings.c.source_start, sql.func.coalesce
         last, following = _copied(part, flow, side, before=True), _copied(part, flow, side)
@@ -100,10 +108,12 @@ def mappings_around(
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
+    """The last checkpoint by group, the target's topic, and partition."""
     return {each.key: each for each in objects_of(connection, checkpoints, Checkpoint, flow)}
 
 
 def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
+    """Return when these were written, in epoch milliseconds; -1: unknown."""
     own = checkpoints.c
     rows = connection.execute(sql.select(own.group, own.topic, own.partition, own.written_ms).where(own.flow == flow))
     return {(row.group, row.topic, row.partition): -1 if row.written_ms is None else row.written_ms for row in rows}
@@ -117,6 +127,7 @@ class CheckpointPlace(GroupPartition):
 
 
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
+    """The upstream offset of the last offset sync, by the source's topic and partition."""
     rows = connection.execute(sql.select(offset_syncs).where(offset_syncs.c.flow == flow))
     return {(row.topic, row.partition): row.upstream for row in rows}
 
@@ -151,6 +162,7 @@ def note_begun(connection: Connection, flow: str, task: str, time_ms: int) -> No
 
 
 def last_begun(connection: Connection, flow: str, task: str) -> int | None:
+    """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
     own = post_window_tasks.c
     found: int | None = connection.scalar(sql.select(own.time_ms).where(own.flow == flow, own.task == task))
     return found

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import Row, by_partition, delete, is_of, key_of, upsert
 from airmirror.ledger.tables import checkpoints, control, mappings, newest, offset_syncs, progress, verified
 from airmirror.naming.internal import progress_topic
-from airmirror.partitions import Entry
+from airmirror.partitions import Entry, TopicPartition, grouped
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 from airmirror.wire.mappings import LaterRecord, MappingRecord, Record, ResetRecord, Tombstone, Verified, decode
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, OffsetSync, decode_source_offset
@@ -106,16 +106,12 @@ def _newest_verdicts(
     return rows
 
 
-def _resets_since(connection: Connection, flow: str, offset: int) -> dict[tuple[Any, ...], list[int]]:
+def _resets_since(connection: Connection, flow: str, offset: int) -> Mapping[Any, list[int]]:
     """The offsets of the resets of each partition, from one of the mapping topic on."""
     query = sql.select(control.c.log_offset, control.c.key, control.c.value)
     query = query.where(control.c.flow == flow, control.c.kind == ResetRecord.kind, control.c.log_offset >= offset)
-    found = dict[tuple[Any, ...], list[int]]()
-    for row in connection.execute(query):
-        record = decode(bytes(row.key), bytes(row.value))
-        if isinstance(record, ResetRecord):
-            found.setdefault((record.topic, record.partition), []).append(row.log_offset)
-    return found
+    records = ((decode(bytes(row.key), bytes(row.value)), row.log_offset) for row in connection.execute(query))
+    return grouped((record.key, offset) for record, offset in records if isinstance(record, ResetRecord))
 
 
 def _is_below(row: Row | None, other: Row | None, seen: int) -> bool:
@@ -206,17 +202,11 @@ def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple
 
 def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, ...], Row | None]) -> None:
     """The newest mappings after ``changed`` ones; a partition is searched only where they don't tell by themselves."""
-    of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
-    for identity, row in changed.items():
-        of_partition.setdefault(identity[:2], {})[identity] = row
-    known = {
-        (row["topic"], row["partition"]): dict(row)
-        for row in connection.execute(sql.select(newest).where(newest.c.flow == flow)).mappings()
-        if (row["topic"], row["partition"]) in of_partition
-    }
+    of_partition = grouped((TopicPartition(*identity[:2]), row) for identity, row in changed.items())
+    known = by_partition(connection, newest, flow) if of_partition else {}
     found: list[Row] = []
     for partition, rows in of_partition.items():
-        before, written = known.get(partition), [row for row in rows.values() if row is not None]
+        before, written = known.get(partition), [row for row in rows if row is not None]
         rows_then = [*([before] if before else []), *written]
         shorter = any(before and _key_of(row) == _key_of(before) and _end(row) < _end(before) for row in written)
         if shorter or len(written) < len(rows) or len({row["source_topic_id"] for row in rows_then}) > 1:

@@ -217,6 +217,7 @@ def add(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
 
 
 def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float]:
+    """The flow's own counters and gauges, by name and label."""
     own = flow_metrics.c
     rows = connection.execute(sql.select(own.name, own.label, own.value).where(own.flow == flow))
     return {(row.name, row.label): row.value for row in rows}

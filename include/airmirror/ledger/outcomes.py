@@ -100,10 +100,12 @@ def note_end(
 
 
 def failures_of(connection: Connection, flow: str) -> list[Failure]:
+    """Return the failures of every window since, by topic and partition."""
     return sorted(objects_of(connection, failures, Failure, flow), key=lambda failure: failure.key)
 
 
 def ends_of(connection: Connection, flow: str) -> dict[str, WindowEnd]:
+    """Return the ends of the last windows that did something, by window."""
     return {each.window: each for each in objects_of(connection, window_ends, WindowEnd, flow)}
 
 

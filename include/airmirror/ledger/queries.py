@@ -1,4 +1,4 @@
-"""A flow's records as the ledger has them, by what is asked of them: the methods of ``FlowLedger`` say what that is."""
+"""A flow's records as the ledger has them, by what is asked of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ READ_AT_ONCE = 1_000  # rows
 
 Kind = TypeVar("Kind", Decision, ProducerBlock, FlowIdentity, GroupMove, Hold, Ownership, Rescue, ResetRecord)
 _CONTROL = rows_of(control, "kind").order_by(control.c.log_offset)
-Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,15 @@ class WindowRow:
 
 
 def mappings_of(
-    connection: Connection, flow: str, key: Log, start: int = 0, end: int | None = None
+    connection: Connection,
+    flow: str,
+    topic: str,
+    partition: int,
+    source_topic_id: UUID | None = None,
+    start: int = 0,
+    end: int | None = None,
 ) -> Iterator[MappingRecord]:
-    topic, partition, source_topic_id = key
+    """Mapping records that overlap source offsets ``[start, end)``, by source offset; of all topic ids, if none is given."""
     query = sql.select(mappings).where(is_of(mappings, flow, (topic, partition)), mappings.c.source_end > start)
     if source_topic_id is not None:
         query = query.where(mappings.c.source_topic_id == str(source_topic_id))
@@ -120,6 +125,11 @@ def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list
 
 
 def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
+    """Keys of mapping records older than a time that are verified, or of an earlier topic; never a partition's newest.
+
+    Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+    ``kept``: topics of which all are.
+    """
     of_this = newest.c.source_topic_id == mappings.c.source_topic_id
     is_newest = sql.and_(of_this, newest.c.source_start == mappings.c.source_start)
     is_unverified = sql.or_(
@@ -173,6 +183,7 @@ def records_of(connection: Connection, flow: str, kind: type[Kind], after: int =
 
 
 def holds_of(connection: Connection, flow: str) -> dict[tuple[str, int], Hold]:
+    """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
     held = {(record.topic, record.partition): record for record in records_of(connection, flow, Hold)}
     return held | held_by_decision(records_of(connection, flow, Decision))
 

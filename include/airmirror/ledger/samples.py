@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import columns_of, upsert
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.tables import partition_metrics, samples
+from airmirror.partitions import grouped
 
 MOST_KEPT = 20_000  # of a flow: a day of one every five seconds, two weeks of one a minute
 LEAST_MS = 1_000  # from one sample to the next of a gate that judges meanwhile
@@ -71,23 +72,18 @@ def note(connection: Connection, flow: str, now: int, *, lags: bool, begun_ms: i
         ).where(own.flow == flow)
     ).one()
     lag_ms = None if row.unknown else 0 if row.oldest_ms is None else max(0, now - int(row.oldest_ms))
-    upsert(
-        connection,
-        samples,
-        [
-            {
-                "flow": flow,
-                "time_ms": now,
-                "records": int(row.records),
-                "bytes": int(row.bytes),
-                "lag_records": int(row.lag_records) if lags else None,
-                "lag_ms": lag_ms if lags else None,
-                "latency_ms": None if row.latency is None else int(row.latency),
-                "latency_most_ms": None if row.most is None else int(row.most),
-                "verified_ms": complete_of(connection, [flow])[flow],
-            }
-        ],
-    )
+    sample = {
+        "flow": flow,
+        "time_ms": now,
+        "records": int(row.records),
+        "bytes": int(row.bytes),
+        "lag_records": int(row.lag_records) if lags else None,
+        "lag_ms": lag_ms if lags else None,
+        "latency_ms": None if row.latency is None else int(row.latency),
+        "latency_most_ms": None if row.most is None else int(row.most),
+        "verified_ms": complete_of(connection, [flow])[flow],
+    }
+    upsert(connection, samples, [sample])
     times = sql.select(samples.c.time_ms).where(of_flow).order_by(samples.c.time_ms.desc())
     oldest = connection.scalar(times.offset(MOST_KEPT - 1).limit(1))
     if oldest is not None:
@@ -130,7 +126,5 @@ def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str
     )
     columns = columns_of(samples, FlowSample)
     chosen = sql.and_(own.flow == ends.c.flow, sql.or_(own.time_ms == ends.c.first, own.time_ms == ends.c.last))
-    found: dict[str, list[FlowSample]] = {}
-    for flow, *row in connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms)):
-        found.setdefault(flow, []).append(FlowSample(*row))
-    return found
+    rows = connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms))
+    return grouped((flow, FlowSample(*row)) for flow, *row in rows)

@@ -44,16 +44,13 @@ def advance(
     last = {row.partition: (row.last_offset, row.last_epoch) for row in rows}
     last |= {entry.partition: (entry.offset, entry.epoch) for entry in entries if entry.epoch >= 0}
     of_topic = {"flow": flow, "topic": topic, "topic_id": str(topic_id)}
-    upsert(
-        connection,
-        scanned,
-        [
-            of_topic
-            | {"partition": number, "next_offset": end}
-            | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
-            for number, end in forward.items()
-        ],
-    )
+    read = [
+        of_topic
+        | {"partition": number, "next_offset": end}
+        | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
+        for number, end in forward.items()
+    ]
+    upsert(connection, scanned, read)
     return [entry for entry in entries if entry.offset >= known.get(entry.partition, 0)]
 
 
@@ -71,6 +68,7 @@ def all_scanned(connection: Connection, flow: str) -> dict[str, tuple[UUID, dict
 
 
 def forget_topic(connection: Connection, flow: str, topic: str) -> None:
+    """Delete what was loaded from a topic, which is then read again."""
     for table in tables_of(topic):
         connection.execute(table.delete().where(table.c.flow == flow))
     connection.execute(scanned.delete().where(scanned.c.flow == flow, scanned.c.topic == topic))
@@ -90,6 +88,7 @@ def forget_slept(connection: Connection, flow: str, topics: Sequence[str], now_m
 
 
 def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
     found = {}
     for table in (table for table in metadata.sorted_tables if table not in (*OWN, *LATER)):
         query = sql.select(table).where(table.c.flow == flow).order_by(*table.primary_key.columns)

@@ -175,13 +175,11 @@ def topics(connection: Connection, flow: str) -> list[TopicSums]:
         .where(own.flow == flow)
         .group_by(own.topic)
     )
-    return sorted(
-        (
-            TopicSums(topic, remote_topic, *(None if value is None else round(value) for value in numbers))  # type: ignore[arg-type]
-            for topic, remote_topic, *numbers in connection.execute(query)
-        ),
-        key=lambda sums: sums.topic,
+    found = (
+        TopicSums(topic, remote_topic, *(None if value is None else round(value) for value in numbers))  # type: ignore[arg-type]
+        for topic, remote_topic, *numbers in connection.execute(query)
     )
+    return sorted(found, key=lambda sums: sums.topic)
 
 
 def columns(connection: Connection, flow: str) -> PartitionColumns:

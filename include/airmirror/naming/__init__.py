@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.naming.internal import is_mapping_topic, mapping_topic, progress_topic
-from airmirror.naming.patterns import InvalidPattern, TopicFilter, is_quick
+from airmirror.naming.patterns import TopicFilter, is_quick
 from airmirror.naming.policies import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -12,12 +12,11 @@ from airmirror.naming.policies import (
     built_in_policy,
     policy,
 )
-from airmirror.naming.replicated import hops, is_cycle, is_internal_of, is_internal_of_any, is_purged, replicated
+from airmirror.naming.replicated import hops, is_cycle, is_internal_of, is_purged, replicated
 
 __all__ = [
     "DefaultReplicationPolicy",
     "IdentityReplicationPolicy",
-    "InvalidPattern",
     "ReplicationPolicy",
     "TopicFilter",
     "UnknownReplicationPolicy",
@@ -25,7 +24,6 @@ __all__ = [
     "hops",
     "is_cycle",
     "is_internal_of",
-    "is_internal_of_any",
     "is_mapping_topic",
     "is_purged",
     "is_quick",

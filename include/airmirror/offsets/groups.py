@@ -33,7 +33,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import HeldLease
 from airmirror.windows.mirror import Mirror, reverse_ledger
 from airmirror.wire.mappings import ResetRecord
-from airmirror.wire.moves import GroupMove
+from airmirror.wire.moves import MIGRATION, GroupMove
 from airmirror.wire.owners import Owner, Owners
 
 log = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def _shut(mirror: Mirror, rows: Sequence[GroupPosition], only: Collection[str]) 
     owners, back = mirror.index.owners(), reverse_ledger(mirror.flow, mirror.index).owners()
     over, returns = back.returning((Owner.RETURNED,)), back.returning((Owner.RETURNING,))
     moves_ = mirror.index.of_kind(GroupMove)
-    cut_over = {(each.group, each.topic, each.partition) for each in moves_ if each.is_migrations}
+    cut_over = {(each.group, *each.key) for each in moves_ if each.window.startswith(MIGRATION)}
     shut: dict[Key, Reason] = {}
     for row in rows:
         if owners.why_frozen(row.topic) or row.topic in over:

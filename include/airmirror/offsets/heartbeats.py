@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -27,13 +26,11 @@ log = logging.getLogger(__name__)
 class HeartbeatNotWritten(AirmirrorError, transient=True):
     """A heartbeat that the target did not take in time."""
 
+    says = "flow {0.flow!r}: cluster {0.cluster!r} took no heartbeat into {0.topic!r}: {0.reason}"
     flow: str
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: cluster {self.cluster!r} took no heartbeat into {self.topic!r}: {self.reason}"
 
 
 class Heartbeats:
@@ -70,9 +67,7 @@ class Heartbeats:
     def __enter__(self) -> Heartbeats:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.flush(1)
         self._producer.purge()
 

@@ -75,7 +75,7 @@ def emit_offset_syncs(
 
         def records() -> list[OffsetSync]:
             load_written(routes, topic, ledger, "offset_syncs")
-            return _syncs(flow, ledger)
+            return list(_syncs(flow, ledger))
 
         return write_anew(into, ledger, records, window=window, tell=tell, under=under)
 
@@ -131,14 +131,12 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 
-def _syncs(flow: Flow, ledger: FlowLedger) -> list[OffsetSync]:
-    """Return offset syncs for what was verified since the last ones in the ledger."""
+def _syncs(flow: Flow, ledger: FlowLedger) -> Iterator[OffsetSync]:
+    """Yield offset syncs for what was verified since the last ones in the ledger."""
     written = ledger.offset_syncs()
     most, lag_max = flow.settings.offset_syncs_per_window, flow.settings.offset_lag_max
-    found: list[OffsetSync] = []
     for (topic, partition), verified in sorted(ledger.verified().items()):
         last = written.get((topic, partition), -1)
         if verified.offset > last:
             mappings = ledger.mappings(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
-            found += choose(mappings, last, verified.offset, most, lag_max)
-    return found
+            yield from choose(mappings, last, verified.offset, most, lag_max)

@@ -14,6 +14,7 @@ from airmirror.slot.contract import Outcome, SlotResult
 LARGEST = 1 << 26  # bytes of one slot's answer
 LONGEST = 20_000  # characters of a text
 Made = TypeVar("Made")
+_PLAIN = {name: kind for name, kind in get_type_hints(SlotResult).items() if kind in (str, int, float)}  # of its fields
 
 
 class BadAnswer(ValueError):
@@ -35,17 +36,7 @@ class SlotError(AirmirrorError):
 
 
 def encode(answer: Sequence[SlotResult]) -> bytes:
-    rows = [
-        [
-            each.topic,
-            each.partition,
-            each.outcome,
-            each.position,
-            [each.seconds, each.limited, each.throttled],
-            each.error and plain_error(each.error),
-        ]
-        for each in answer
-    ]
+    rows = [vars(each) | {"error": each.error and plain_error(each.error)} for each in answer]
     return json.dumps({"results": rows}).encode()
 
 
@@ -56,7 +47,7 @@ def encode_error(error: AirmirrorError) -> bytes:
 
 def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
     """The results; ``asked``: the partitions that they may be of. Raises the answer's error, BadAnswer."""
-    results = answer_of(data, LARGEST, lambda answer: [_result(*row) for row in answer["results"]])
+    results = answer_of(data, LARGEST, lambda answer: [_result(row) for row in answer["results"]])
     strangers = {each.key for each in results} - set(asked)
     if strangers:
         raise BadAnswer(f"it is of {len(strangers)} partitions that the window does not have")
@@ -76,18 +67,12 @@ def answer_of(data: bytes, largest: int, make: Callable[[Any], Made]) -> Made:
         raise BadAnswer(f"it makes no sense ({type(error).__name__})") from error
 
 
-def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:
-    took, limited, throttled = (fit(each, float) for each in seconds)
-    return SlotResult(
-        topic=fit(topic, str),
-        partition=fit(partition, int),
-        outcome=Outcome(outcome),
-        position=fit(position, int),
-        seconds=took,
-        error=None if error is None else error_of(error),
-        limited=limited,
-        throttled=throttled,
-    )
+def _result(row: Any) -> SlotResult:
+    own: dict[str, Any] = {
+        "outcome": Outcome(row["outcome"]),
+        "error": None if row["error"] is None else error_of(row["error"]),
+    }
+    return SlotResult(**own, **{name: fit(row[name], kind) for name, kind in _PLAIN.items()})
 
 
 def plain_error(error: AirmirrorError) -> dict[str, Any]:

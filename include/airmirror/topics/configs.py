@@ -6,7 +6,7 @@ what exact copies need (``ALWAYS``, ``UNLESS_SET``, room for the source's larges
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
@@ -65,15 +65,14 @@ def config_differences(
     source: Mapping[str, ConfigValue],
     target: Mapping[str, ConfigValue],
     times_replaced: bool = False,
-) -> tuple[ConfigDifference, ...]:
-    """Return the differences between a topic and its remote topic, in order of the keys, and the remedy for each.
+) -> Iterator[ConfigDifference]:
+    """Yield the differences between a topic and its remote topic, in order of the keys, and the remedy for each.
 
     A config that the source leaves at Kafka's default is deleted on the target (or set, with ``use.defaults.from =
     source``), so an edit by hand on the target does not last, as with MirrorMaker 2. ``times_replaced``: the user has
     declared that the target may stamp records itself.
     """
     enabled, excluded = flow.settings.sync_topic_configs_enabled, _excluded(flow)
-    found = []
     for key in sorted(source.keys() & target.keys()):
         here, there = source[key], target[key]
         wanted, reason = _wanted(flow, key, here, there)
@@ -92,8 +91,7 @@ def config_differences(
             reason = stays or reason
         elif key not in ALWAYS:
             reason = _stays(flow, key, here, there, excluded) or reason
-        found.append(ConfigDifference(key, here.value, there.value, change, reason))
-    return tuple(found)
+        yield ConfigDifference(key, here.value, there.value, change, reason)
 
 
 def _wanted(flow: Flow, key: str, here: ConfigValue, there: ConfigValue) -> tuple[str | None, str]:

@@ -6,7 +6,7 @@ opposite directions would copy the same records for ever (strimzi#9905). Here th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from airmirror.config import Flow
 from airmirror.topics.names import policy_of, select
@@ -89,24 +89,22 @@ def refusals(
     return reasons
 
 
-def duplicates(flow: Flow, topics: Mapping[str, str], others: Collection[Flow]) -> tuple[str, ...]:
-    """Remote topics that hold the same records as others on the target, because they also come by another way.
+def duplicates(flow: Flow, topics: Mapping[str, str], others: Collection[Flow]) -> Iterator[str]:
+    """Yield remote topics that hold the same records as others on the target, because they also come by another way.
 
     A consumer that subscribes to all of them by a pattern reads those records twice.
     """
     policy = policy_of(flow)
-    found = []
     for topic, remote in topics.items():
         origin, upstream = policy.topic_source(topic), policy.upstream_topic(topic)
         while origin is not None and upstream is not None and origin != flow.source.alias:
             for other in others:
                 if (other.source.alias, other.target.alias) == (origin, flow.target.alias):
-                    found += [
+                    yield from (
                         f"{remote!r} will hold the same records as {same!r}, which flow {other.name!r} writes: whoever "
                         "subscribes to both reads them twice; exclude the topic from one of the two flows"
                         for same in select(other, [upstream]).values()
-                    ]
+                    )
             before, origin, upstream = upstream, policy.topic_source(upstream), policy.upstream_topic(upstream)
             if upstream == before:  # a policy that keeps names
                 break
-    return tuple(found)

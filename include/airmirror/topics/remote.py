@@ -135,7 +135,7 @@ def plan(
             create.append(NewTopic(remote, partitions, flow.replication_factor, configs))
             taken[_folded(remote)] = remote
             continue
-        found = config_differences(flow, remote, source[topic].configs, there.configs, stamps)
+        found = tuple(config_differences(flow, remote, source[topic].configs, there.configs, stamps))
         if found and topic not in flow.returns:  # the original's own configs count
             differences[topic] = found
         if there.partitions < partitions and not (creates and refreshes):

@@ -122,23 +122,8 @@ def build(
     """A batch of ``count`` dense records whose (compressed) bytes are ``payload``, to be produced."""
     batch = bytearray(HEADER_SIZE + len(payload))
     attributes = codec | (TRANSACTIONAL if transactional else 0)
-    HEADER.pack_into(
-        batch,
-        0,
-        0,
-        len(batch) - 12,
-        -1,
-        2,
-        0,
-        attributes,
-        count - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        sequence,
-        count,
-    )
+    placed, producer = (0, len(batch) - 12, -1, 2, 0), (producer_id, producer_epoch, sequence)
+    HEADER.pack_into(batch, 0, *placed, attributes, count - 1, base_timestamp, max_timestamp, *producer, count)
     batch[HEADER_SIZE:] = payload
     _uint32.pack_into(batch, 17, crc32c.crc32c(memoryview(batch)[CHECKSUM_FROM:]))
     return batch

@@ -17,10 +17,12 @@ from backports import zstd
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batch import LARGEST
+from airmirror.wire.batch import CODEC_MASK, LARGEST
 
 CHUNK = 1 << 20
 _PIECE = 1 << 17
+# No number of Kafka's: lz4 of Kafka before 0.10, whose frames have a wrong header checksum (KAFKA-3160).
+LZ4_OF_FORMAT_0 = 8 | 3
 XERIAL = b"\x82SNAPPY\0"  # how the framing of xerial's snappy begins, which Java's clients use; then two int32 versions
 _XERIAL_HEADER_SIZE = 16
 _int32 = struct.Struct(">i")
@@ -29,29 +31,23 @@ _int32 = struct.Struct(">i")
 class UnknownCodec(AirmirrorError):
     """A compression type that Kafka did not have when this was written."""
 
+    says = "compression type {0.codec} is not known; a newer version of Airmirror may know it"
     codec: int
-
-    def __str__(self) -> str:
-        return f"compression type {self.codec} is not known; a newer version of Airmirror may know it"
 
 
 class DecompressionFailed(AirmirrorError):
     """Bytes that are not what the batch's compression type says."""
 
+    says = "compression type {0.codec}: {0.reason}"
     codec: int
     reason: str
-
-    def __str__(self) -> str:
-        return f"compression type {self.codec}: {self.reason}"
 
 
 class TooLarge(AirmirrorError):
     """Bytes that are more without their compression than the caller takes."""
 
+    says = "more than {0.limit} bytes without compression"
     limit: int
-
-    def __str__(self) -> str:
-        return f"more than {self.limit} bytes without compression"
 
 
 def decompress(codec: int, payload: memoryview, largest: int = LARGEST) -> memoryview:
@@ -67,17 +63,7 @@ def decompress_into(out: bytearray, codec: int, payload: memoryview, largest: in
     """Append the records of a batch, not compressed; nothing where it raises what ``decompress`` does."""
     if codec not in _PARTS:
         raise UnknownCodec(codec)
-    _append(out, codec, _PARTS[codec](payload, largest), largest)
-
-
-def decompress_lz4_of_format_0(payload: memoryview, largest: int = LARGEST) -> memoryview:
-    """Decompress lz4 of Kafka before 0.10: its frames have a wrong header checksum (KAFKA-3160).
-
-    Raises DecompressionFailed, TooLarge.
-    """
-    out = bytearray()
-    _append(out, 3, _lz4_of_format_0(payload, largest), largest)
-    return memoryview(out)
+    _append(out, codec & CODEC_MASK, _PARTS[codec](payload, largest), largest)
 
 
 def compress(codec: int, records: bytes | memoryview, level: int | None = None) -> bytes | memoryview:
@@ -107,10 +93,6 @@ def _append(out: bytearray, codec: int, parts: Iterable[bytes | memoryview], lar
         if isinstance(error, MemoryError | TooLarge):
             raise
         raise DecompressionFailed(codec, str(error) or repr(error)) from error
-
-
-def _plain(payload: memoryview, _largest: int) -> Iterator[memoryview]:
-    yield payload
 
 
 def _gzip(payload: memoryview, largest: int) -> Iterator[bytes]:
@@ -181,9 +163,10 @@ def _snappy_block(block: memoryview, largest: int) -> bytes:
 
 
 _PARTS: dict[int, Callable[[memoryview, int], Iterator[bytes | memoryview]]] = {
-    0: _plain,
+    0: lambda payload, largest: iter((payload,)),
     1: _gzip,
     2: _snappy,
     3: _lz4,
     4: _zstd,
+    LZ4_OF_FORMAT_0: _lz4_of_format_0,
 }

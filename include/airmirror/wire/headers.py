@@ -12,15 +12,12 @@ from airmirror.wire.primitives import MalformedRecord, read_varint, varint
 
 def with_headers(body: bytes, headers: Sequence[tuple[str, bytes]]) -> bytes:
     """The body with ``headers`` after its own. Raises MalformedRecord."""
-    position = 0
-    for _ in range(2):  # key and value
-        length, position = _read(body, position)
-        position += max(length, 0)
-    count, after = _read(body, position)
+    *_, own = parts_of(body)
+    count, after = _read(own, 0)
     if count < 0:
         raise MalformedRecord(f"a record with {count} headers")
     added = b"".join(varint(len(name.encode())) + name.encode() + varint(len(value)) + value for name, value in headers)
-    return body[:position] + varint(count + len(headers)) + body[after:] + added
+    return body[: len(body) - len(own)] + varint(count + len(headers)) + own[after:] + added
 
 
 def parts_of(body: bytes) -> tuple[bytes | None, bytes | None, bytes]:

@@ -23,7 +23,7 @@ from airmirror.wire.batch import (
     BatchTooLarge,
     CorruptBatch,
 )
-from airmirror.wire.codecs import DecompressionFailed, TooLarge, UnknownCodec, decompress, decompress_lz4_of_format_0
+from airmirror.wire.codecs import LZ4_OF_FORMAT_0, DecompressionFailed, TooLarge, UnknownCodec, decompress
 
 MOST_BYTES = 1 << 18  # of messages without compression that are read as one batch
 _header = struct.Struct(">qiIBB")
@@ -49,10 +49,6 @@ class Message(NamedTuple):
     @property
     def codec(self) -> int:
         return self.attributes & CODEC_MASK
-
-    @property
-    def key_position(self) -> int:
-        return self.position + _BEFORE_KEY[self.magic]
 
 
 def read(buffer: memoryview, position: int, end: int, largest: int = LARGEST) -> Batch | None:
@@ -92,7 +88,7 @@ def append_time(buffer: memoryview, message: Message) -> int | None:
 
 def inner(buffer: memoryview, message: Message, largest: int = LARGEST) -> memoryview:
     """The messages inside a compressed one. Raises CorruptBatch, BatchTooLarge."""
-    key = message.key_position
+    key = message.position + _BEFORE_KEY[message.magic]
     value = key + 4 + max(_int32.unpack_from(buffer, key)[0], 0)
     if value + 4 > message.end:
         raise CorruptBatch(message.offset, "a message does not end where its size says")
@@ -101,9 +97,9 @@ def inner(buffer: memoryview, message: Message, largest: int = LARGEST) -> memor
         raise CorruptBatch(message.offset, "a compressed message without messages in it")
     payload = buffer[value + 4 : message.end]
     try:
-        if message.magic == 0 and message.codec == 3:
-            return decompress_lz4_of_format_0(payload, largest)
-        return decompress(message.codec, payload, largest)
+        return decompress(
+            LZ4_OF_FORMAT_0 if (message.magic, message.codec) == (0, 3) else message.codec, payload, largest
+        )
     except TooLarge as error:
         raise BatchTooLarge(message.offset, str(error), largest) from error
     except (DecompressionFailed, UnknownCodec) as error:  # a codec above 3 came with format 2

@@ -43,11 +43,6 @@ class GroupMove(MappingTopicRecord, GroupPartition):
         """Return whether a failover was the first to move it."""
         return self.window.startswith(FAILOVER)
 
-    @property
-    def is_migrations(self) -> bool:
-        """Return whether a migration was."""
-        return self.window.startswith(MIGRATION)
-
 
 @dataclass(frozen=True)
 class Rescue(MappingTopicRecord):

@@ -50,6 +50,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def bodies(self) -> Iterator[bytes]:
+        """The bodies one by one, for what machine code can't do."""
+        data = self.data.tobytes() if len(self) else b""
+        return map(data.__getitem__, map(slice, self.starts.tolist(), self.ends.tolist()))
+
     def slice(self, first: int, end: int) -> Records:
         """Records ``first`` to ``end - 1`` (numbers of records, not offsets), without a copy."""
         return self.where(np.s_[first:end])
@@ -169,23 +174,9 @@ def _indexed(memory: memoryview | bytearray, table: Array, starts: Array, ends: 
     total = int(table[COUNT].sum())
     offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
     body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-    found = loops().index(
-        address(data),
-        table.shape[1],
-        address(starts),
-        address(ends),
-        address(table[BASE_OFFSET]),
-        address(table[BASE_TIME]),
-        address(append_times),
-        address(table[LAST_DELTA]),
-        address(table[COUNT]),
-        first,
-        end,
-        address(offsets),
-        address(times),
-        address(body_starts),
-        address(body_ends),
-    )
+    of_batches = (starts, ends, table[BASE_OFFSET], table[BASE_TIME], append_times, table[LAST_DELTA], table[COUNT])
+    into = (offsets, times, body_starts, body_ends)
+    found = loops().index(address(data), table.shape[1], *map(address, of_batches), first, end, *map(address, into))
     if found < 0:
         reason = "its records do not end where their lengths say, or are not in order"
         raise CorruptBatch(int(table[BASE_OFFSET, -1 - found]), reason)

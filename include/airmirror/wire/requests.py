@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.wire.primitives import unsigned_varint
 
 FETCH, PRODUCE = 1, 0
@@ -36,10 +36,8 @@ _produced_partition = struct.Struct(">ihqqq")
 class MalformedResponse(AirmirrorError, transient=True):
     """Bytes that are no answer to the request that was sent."""
 
+    says = "a malformed response: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"a malformed response: {self.reason}"
 
 
 @contextmanager
@@ -203,9 +201,7 @@ def encode_produce(
 
     A batch is a sequence of buffers too: its header, restamped, and its payload can lie apart.
     """
-    topics: dict[str, list[tuple[int, Sequence[Buffer]]]] = {}
-    for (topic, partition), batch in batches.items():
-        topics.setdefault(topic, []).append((partition, batch))
+    topics = grouped((topic, (partition, batch)) for (topic, partition), batch in batches.items())
     buffers: list[Buffer] = []
     pending = [
         _header.pack(PRODUCE, version, correlation_id, len(client_id)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 
 from airmirror.clusters.admin.client import TIMEOUT, Admin, said
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import batches
 
 BATCH = 500
 """ACLs created in one request: each is a metadata record, and a KRaft controller takes 10,000 in one go."""
@@ -42,24 +43,20 @@ class Acl:
 class NoAuthorizer(AirmirrorError):
     """A cluster that has no ACLs, because it has no authorizer."""
 
+    says = "cluster {0.alias!r} has no authorizer, so it has no ACLs"
     alias: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.alias!r} has no authorizer, so it has no ACLs"
 
 
 class AclRefused(AirmirrorError):
     """An ACL that can't be created, or deleted."""
 
+    says = (
+        "cluster {0.alias!r}: the ACL {0.acl} can't be changed: {0.reason}; "
+        "the user needs ALTER on the cluster; sync.topic.acls.enabled = false copies no ACLs"
+    )
     alias: str
     acl: Acl
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r}: the ACL {self.acl} can't be changed: {self.reason}; "
-            "the user needs ALTER on the cluster; sync.topic.acls.enabled = false copies no ACLs"
-        )
 
 
 def topic_acls(admin: Admin, timeout: float = TIMEOUT) -> frozenset[Acl]:
@@ -94,7 +91,7 @@ def create_acls(
 ) -> tuple[tuple[Acl, ...], tuple[AclRefused, ...]]:
     """Create ACLs; which were created and which were refused, one refused holds up no other."""
     created, refused = [], []
-    for batch in _batches(acls):
+    for batch in batches(acls, BATCH):
         futures = admin.client.create_acls([AclBinding(*_parts(acl)) for acl in batch], request_timeout=timeout)
         for binding, future in futures.items():
             error = future.exception()
@@ -108,7 +105,7 @@ def create_acls(
 def delete_acls(admin: Admin, acls: Sequence[Acl], timeout: float = 60.0) -> tuple[AclRefused, ...]:
     """Delete these ACLs and no others; those that could not be. One that is not there is no error."""
     refused = []
-    for batch in _batches(acls):
+    for batch in batches(acls, BATCH):
         exact = [AclBindingFilter(*_parts(acl)) for acl in batch]
         for each, future in admin.client.delete_acls(exact, request_timeout=timeout).items():
             error = future.exception()
@@ -129,10 +126,6 @@ def _has_no_authorizer(admin: Admin, timeout: float) -> bool:
             return False
         raise
     return authorizer is not None and not authorizer.value
-
-
-def _batches(acls: Sequence[Acl]) -> Iterator[Sequence[Acl]]:
-    return (acls[start : start + BATCH] for start in range(0, len(acls), BATCH))
 
 
 def _acl(binding: Any) -> Acl:

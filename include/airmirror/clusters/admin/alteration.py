@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
@@ -12,6 +11,7 @@ from airmirror.clusters.admin.client import BATCH, Admin, said, topic_configs
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
 from airmirror.clusters.looking import look_again
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import batches, grouped
 
 SEEN_SECONDS = 5.0
 """How long to wait until a broker shows what the controller has written; it is written all the same."""
@@ -43,15 +43,11 @@ def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float 
 
     One topic refused holds up no other. Raises what describe() raises.
     """
-    by_topic = {
-        topic: tuple(of_topic)
-        for topic, of_topic in groupby(sorted(changes, key=lambda change: change.topic), key=lambda c: c.topic)
-    }
-    names = list(by_topic)
+    by_topic = grouped((change.topic, change) for change in sorted(changes, key=lambda change: change.topic))
     done: list[ConfigChange] = []
     refused: list[ConfigsRefused] = []
-    for start in range(0, len(names), BATCH):
-        resources = [_resource(name, by_topic[name]) for name in names[start : start + BATCH]]
+    for names in batches(list(by_topic), BATCH):
+        resources = [_resource(name, by_topic[name]) for name in names]
         answers = admin.client.incremental_alter_configs(resources, request_timeout=timeout)
         for resource, future in answers.items():
             error = future.exception()

@@ -21,6 +21,7 @@ from airmirror.clusters.admin.shared import drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import batches
 
 TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
 TIMEOUT = 15.0
@@ -42,15 +43,13 @@ _librdkafka_log.addFilter(lambda _: log.isEnabledFor(logging.DEBUG))
 class ClusterUnreachable(AirmirrorError, transient=True):
     """No broker of a cluster answers in time."""
 
+    says = (
+        "cluster {0.alias!r} can't be reached at {0.bootstrap}: {0.reason}; "
+        "are its brokers up, and is {0.alias}.bootstrap.servers right?"
+    )
     alias: str
     bootstrap: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r} can't be reached at {self.bootstrap}: {self.reason}; "
-            f"are its brokers up, and is {self.alias}.bootstrap.servers right?"
-        )
 
 
 class HostNotResolved(ClusterUnreachable, transient=False, bad_input=True):
@@ -60,15 +59,13 @@ class HostNotResolved(ClusterUnreachable, transient=False, bad_input=True):
 class AccessDenied(AirmirrorError):
     """A cluster that refuses to let us in, or to do what we ask."""
 
+    says = (
+        "cluster {0.alias!r} at {0.bootstrap} denies access: {0.reason}; "
+        "see {0.alias}.security.protocol, {0.alias}.sasl.… and {0.alias}.ssl.…, or the user's ACLs"
+    )
     alias: str
     bootstrap: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r} at {self.bootstrap} denies access: {self.reason}; "
-            f"see {self.alias}.security.protocol, {self.alias}.sasl.… and {self.alias}.ssl.…, or the user's ACLs"
-        )
 
 
 @dataclass
@@ -184,7 +181,7 @@ def _described(admin: Admin, names: Collection[str], timeout: float) -> dict[str
 
     def described() -> dict[str, Any]:
         asked: dict[str, Future[Any]] = {}
-        for batch in _batches(names):
+        for batch in batches(sorted(names), BATCH):
             asked |= admin.client.describe_topics(TopicCollection(batch), request_timeout=timeout)
         return {name: topic for name, future in asked.items() if (topic := _unless_deleted(future))}
 
@@ -199,7 +196,7 @@ def topic_configs(
 
     def described() -> dict[str, dict[str, ConfigValue]]:
         found: dict[str, dict[str, ConfigValue]] = {}
-        for batch in _batches(names):
+        for batch in batches(sorted(names), BATCH):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in batch]
             for resource, future in admin.client.describe_configs(resources, request_timeout=timeout).items():
                 with _named(admin, resource.name):
@@ -230,11 +227,6 @@ def _unless_deleted(future: Future[Any]) -> Any:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         raise
-
-
-def _batches(names: Collection[str]) -> Iterator[list[str]]:
-    ordered = sorted(names)
-    return (ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH))
 
 
 def _config_value(entry: ConfigEntry) -> ConfigValue:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from airmirror.clusters.admin.client import Admin
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, batches
 
 AT_ONCE = 200  # groups
 SECONDS = 30.0
@@ -28,8 +28,8 @@ def members_of(admin: Admin, groups: Sequence[str], timeout: float = SECONDS) ->
     """The members of these groups, and the reason for each group that may not be described."""
     found: list[Member] = []
     refused: dict[str, str] = {}
-    for start in range(0, len(groups), AT_ONCE):
-        asked = admin.client.describe_consumer_groups(list(groups[start : start + AT_ONCE]), request_timeout=timeout)
+    for names in batches(groups, AT_ONCE):
+        asked = admin.client.describe_consumer_groups(names, request_timeout=timeout)
         for name, future in asked.items():
             try:
                 described = future.result()

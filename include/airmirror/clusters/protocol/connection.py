@@ -37,6 +37,9 @@ LEAST_RATE = 64 << 10  # bytes a second: who answers slower than that is given u
 AT_ONCE = 64 << 20  # a buffer for a larger response grows as its bytes come: a size alone allocates no more than this
 NOT_GREETED = " before it said anything; where it always does, does security.protocol fit this listener?"
 
+# What kafka-python raises over bytes that are no answer.
+MALFORMED = (struct.error, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
+
 _prefix = struct.Struct(">ii")  # size, correlation id
 _correlation_id = struct.Struct(">i")
 
@@ -46,35 +49,30 @@ Allocate = Callable[[int], bytearray]
 class BrokerUnreachable(AirmirrorError, transient=True):
     """No connection to a broker, or a connection that ended while an answer was awaited."""
 
+    says = "cluster {0.cluster!r}: broker {0.broker} can't be reached: {0.reason}"
     cluster: str
     broker: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker} can't be reached: {self.reason}"
 
 
 class NotAKafkaAnswer(BrokerUnreachable):
     """The listener's answer is not an answer of the Kafka protocol."""
 
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker}: {self.reason}"
+    says = "cluster {0.cluster!r}: broker {0.broker}: {0.reason}"
 
 
 class UnsupportedBroker(AirmirrorError):
     """A broker too old (or too new) for a request that is needed."""
 
+    says = (
+        "cluster {0.cluster!r}: broker {0.broker} speaks {0.request} {0.offered}, "
+        "Airmirror needs {0.needed}: brokers from Kafka 2.8 on are supported"
+    )
     cluster: str
     broker: str
     request: str
     offered: str
     needed: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: broker {self.broker} speaks {self.request} {self.offered}, "
-            f"Airmirror needs {self.needed}: brokers from Kafka 2.8 on are supported"
-        )
 
 
 @dataclass(frozen=True)
@@ -306,15 +304,7 @@ class Connection:
         try:
             is_greeting = isinstance(request, ApiVersionsRequest)
             answer = _greeting(response_class, body) if is_greeting else response_class.decode(body, header=True)
-        except (
-            struct.error,
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            ArithmeticError,
-            AssertionError,
-        ) as error:
+        except MALFORMED as error:
             raise self.nonsense(f"its answer to {type(request).__name__} ({error!r})") from error
         self.throttle.note(getattr(answer, "throttle_time_ms", None) or 0)
         null = null_field(response_class, version, answer)

@@ -21,6 +21,7 @@ from airmirror.clusters.protocol.asking import ask
 from airmirror.clusters.protocol.described import AclBinding, Quota
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.partitions import batches
 
 CREATE_ACLS = (30, 1, 3, "CreateAcls")
 ALTER_QUOTAS = (49, 0, 1, "AlterClientQuotas")
@@ -31,8 +32,7 @@ def create_acl_bindings(routes: Routes, acls: Sequence[AclBinding]) -> dict[AclB
     """Create ACLs; those that were refused, with the reason. Raises BrokerUnreachable, UnsupportedBroker."""
     creation = CreateAclsRequest.AclCreation
     refused = {}
-    for start in range(0, len(acls), AT_ONCE):
-        part = acls[start : start + AT_ONCE]
+    for part in batches(acls, AT_ONCE):
         made = [
             creation(
                 resource_type=ACLResourceType[each.resource],

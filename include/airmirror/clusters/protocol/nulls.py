@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -33,15 +34,13 @@ def _null(shape: _Shape, value: Any) -> str | None:
 
 @cache
 def _shape(message: Any, version: int) -> _Shape:
-    return _fields(message._struct, version)
+    return tuple(_fields(message._struct, version))
 
 
-def _fields(struct: Any, version: int) -> _Shape:
-    found = []
+def _fields(struct: Any, version: int) -> Iterator[tuple[str, bool, bool, Any]]:
     for field in struct.untagged_fields(version):
         is_array = hasattr(field, "array_of")
         inner = field.array_of if is_array else field
-        inside = _fields(inner, version) if hasattr(inner, "untagged_fields") else ()
+        inside = tuple(_fields(inner, version)) if hasattr(inner, "untagged_fields") else ()
         if is_array or inside or field._json["type"] in ("string", "bytes", "records"):
-            found.append((field.name, field.nullable_for_version_q(version), is_array, inside))
-    return tuple(found)
+            yield field.name, field.nullable_for_version_q(version), is_array, inside

@@ -6,7 +6,7 @@ last record; those without idempotence (``enable.idempotence=false``) are not re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, batches, grouped
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 AT_ONCE = 1_000  # partitions, or transactional ids, of a request
@@ -68,10 +68,7 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
     left = set(partitions)
 
     def ask() -> None:
-        by_node: dict[int, list[TopicPartition]] = {}
-        for key in sorted(left):
-            by_node.setdefault(routes.leader(key).node, []).append(key)
-        for node, keys in by_node.items():
+        for node, keys in grouped((routes.leader(key).node, key) for key in sorted(left)).items():
             left.difference_update(_take(routes, node, keys, producers))
 
     ask_leaders(routes, left, ask, PATIENCE_SECONDS)
@@ -81,7 +78,7 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
 def _take(routes: Routes, node: int, keys: Sequence[TopicPartition], into: Producers) -> set[TopicPartition]:
     """Ask one leader; return what it has answered for."""
     done: set[TopicPartition] = set()
-    requests, versions = map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
+    requests, versions = map(_describe, batches(keys, AT_ONCE)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")
     for answer in ask_node(routes, node, requests, versions, most=4):
         for key, item in each_partition(answer.topics):
             if item.error_code in MOVED:
@@ -106,12 +103,9 @@ def _producer(key: TopicPartition, each: Any) -> ActiveProducer:
 
 
 def _describe(keys: Sequence[TopicPartition]) -> DescribeProducersRequest:
-    numbers: dict[str, list[int]] = {}
-    for key in keys:
-        numbers.setdefault(key.topic, []).append(key.partition)
     of_topic = DescribeProducersRequest.TopicRequest
     return DescribeProducersRequest(
-        topics=[of_topic(name=topic, partition_indexes=its) for topic, its in numbers.items()]
+        topics=[of_topic(name=topic, partition_indexes=its) for topic, its in grouped(keys).items()]
     )
 
 
@@ -145,7 +139,7 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
         for each in answer.transaction_states
     }
     open_ = sorted(name for name, each in found.items() if each.state in _UNDER_WAY)
-    requests = (DescribeTransactionsRequest(transactional_ids=list(part)) for part in _parts(open_))
+    requests = (DescribeTransactionsRequest(transactional_ids=part) for part in batches(open_, AT_ONCE))
     versions = (DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
     for described in ask_node(routes, node, requests, versions, most=4):
         for each in described.transaction_states:
@@ -160,7 +154,3 @@ def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
 
 def producers_by_id(known: Collection[KnownTransaction]) -> Mapping[int, str]:
     return {each.producer_id: each.transactional_id for each in known}
-
-
-def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))

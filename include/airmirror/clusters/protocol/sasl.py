@@ -1,4 +1,5 @@
-"""Logging in over SASL, with kafka-python's mechanisms: at the beginning of a connection and before its session ends.
+"""The transport to the brokers of a cluster, plaintext or TLS; and logging in over SASL, with kafka-python's mechanisms: at the
+beginning of a connection and before its session ends.
 
 SaslHandshake 1, then SaslAuthenticate as often as the mechanism wants (KIP-152); from version 1 on the broker says how long
 the session lasts (KIP-368).
@@ -9,14 +10,18 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from airmirror.clusters.protocol.connection import Connection
+from airmirror.clusters.protocol.connection import Connection, Transport
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.security.model import OAUTHBEARER, SCRAM, Login
+from airmirror.clusters.security.settings import security_of
+from airmirror.clusters.security.tls import context_of
 from airmirror.clusters.security.tokens import Tokens
+from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
@@ -32,25 +37,32 @@ log = logging.getLogger(__name__)
 class AuthenticationFailed(AirmirrorError):
     """A broker that does not let this user in, or not any more."""
 
+    says = (
+        "cluster {0.cluster!r}: broker {0.broker} refuses the log-in with {0.mechanism}: {0.reason}; set "
+        "{0.cluster}.sasl.mechanism and {0.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
+        "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window continues from the "
+        "progress that is committed"
+    )
     cluster: str
     broker: str
     mechanism: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: broker {self.broker} refuses the log-in with {self.mechanism}: {self.reason}; set "
-            f"{self.cluster}.sasl.mechanism and {self.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
-            "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window continues from the "
-            "progress that is committed"
-        )
-
 
 class AuthenticationInterrupted(AuthenticationFailed, transient=True):
     """A broker that could not say whether it lets this user in."""
 
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker} could not judge the log-in with {self.mechanism}: {self.reason}"
+    says = "cluster {0.cluster!r}: broker {0.broker} could not judge the log-in with {0.mechanism}: {0.reason}"
+
+
+def transport(cluster: Cluster, role: str) -> Transport:
+    """As the settings of the cluster's consumers or producers say. Raises UnsupportedClientSetting."""
+    security = security_of(cluster.alias, cluster.client(role))
+    login = security.login
+    return Transport(
+        context_of(cluster.alias, security) if security.is_encrypted else None,
+        partial(authenticate, mechanism=login.mechanism, begin=exchanges_of(cluster.alias, login)) if login else None,
+    )
 
 
 def exchanges_of(alias: str, login: Login) -> Callable[[], Any]:

@@ -24,7 +24,7 @@ from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvail
 from airmirror.clusters.protocol.waiting import Look, ready
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 ANSWER_SECONDS = 30.0  # and as long again, without a look
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN, DESCRIBE_TRANSACTIONS = 22, 24, 26, 65
@@ -41,11 +41,9 @@ ABORTING, COMMITTING = "PrepareAbort", "PrepareCommit"  # the states of a transa
 class TransactionBusy(AirmirrorError, transient=True):
     """The end of an earlier transaction of this id is not written everywhere yet."""
 
+    says = "cluster {0.cluster!r}: an earlier transaction of {0.transactional_id!r} is still being ended"
     cluster: str
     transactional_id: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: an earlier transaction of {self.transactional_id!r} is still being ended"
 
 
 class TransactionStuck(AirmirrorError, transient=True):
@@ -82,27 +80,21 @@ class PartitionsRefused(AirmirrorError):
 class ProducerFenced(AirmirrorError):
     """Another producer has initialised this transactional id since."""
 
+    says = "cluster {0.cluster!r}: transactional id {0.transactional_id!r} was taken over by a later producer"
     transient: ClassVar[bool] = True  # the lease decides whether to continue, not this
 
     cluster: str
     transactional_id: str
 
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: transactional id {self.transactional_id!r} was taken over by a later producer"
-        )
-
 
 class TransactionFailed(AirmirrorError, transient=True):
     """A transaction that can't continue; what it wrote is aborted, and a new attempt may succeed."""
 
+    says = "cluster {0.cluster!r}: {0.request} of transactional id {0.transactional_id!r} failed: {0.error}"
     cluster: str
     transactional_id: str
     request: str
     error: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: {self.request} of transactional id {self.transactional_id!r} failed: {self.error}"
 
 
 class TransactionUnclear(TransactionFailed, transient=True):
@@ -115,15 +107,11 @@ class TransactionUnclear(TransactionFailed, transient=True):
 class TransactionRefused(AirmirrorError):
     """The cluster does not let this user write under the transactional id, or not for so long."""
 
+    says = "cluster {0.cluster!r} refuses transactional id {0.transactional_id!r}: {0.error}; {0.way_out}"
     cluster: str
     transactional_id: str
     error: str
     way_out: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r} refuses transactional id {self.transactional_id!r}: {self.error}; {self.way_out}"
-        )
 
 
 class TransactionalId:
@@ -203,12 +191,10 @@ class TransactionalId:
     def _initialise(self) -> None:
         connection = self._connection()
         version = connection.version(INIT_PRODUCER_ID, 2, 5, "InitProducerId")
-        answer = self._ask(
-            InitProducerIdRequest(
-                transactional_id=self.name, transaction_timeout_ms=self.timeout_ms, producer_id=-1, producer_epoch=-1
-            ),
-            version,
+        request = InitProducerIdRequest(
+            transactional_id=self.name, transaction_timeout_ms=self.timeout_ms, producer_id=-1, producer_epoch=-1
         )
+        answer = self._ask(request, version)
         self._check("InitProducerId", answer.error_code)
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self._partitions.clear()
@@ -226,24 +212,21 @@ class TransactionalId:
         self._partitions.update(new := set(partitions) - self._partitions)
         if self.second_protocol or not new:
             return
-        names: dict[str, list[int]] = {}
-        for topic, partition in new:
-            names.setdefault(topic, []).append(partition)
         entry = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         for attempt in patiently(
             min(self.seconds_left, self.timeout_ms / 2000), TransactionBusy, CoordinatorNotAvailable
         ):
             with attempt:
                 connection = self._connection()
-                answer = self._ask(
-                    AddPartitionsToTxnRequest(
-                        v3_and_below_transactional_id=self.name,
-                        v3_and_below_producer_id=self.producer_id,
-                        v3_and_below_producer_epoch=self.epoch,
-                        v3_and_below_topics=[entry(name=name, partitions=numbers) for name, numbers in names.items()],
-                    ),
-                    connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"),
+                request = AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self.name,
+                    v3_and_below_producer_id=self.producer_id,
+                    v3_and_below_producer_epoch=self.epoch,
+                    v3_and_below_topics=[
+                        entry(name=name, partitions=numbers) for name, numbers in grouped(new).items()
+                    ],
                 )
+                answer = self._ask(request, connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"))
                 codes = {
                     TopicPartition(topic.name, result.partition_index): result.partition_error_code
                     for topic in answer.results_by_topic_v3_and_below
@@ -276,15 +259,13 @@ class TransactionalId:
             with attempt:
                 connection = self._connection()
                 version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")
-                answer = self._ask(
-                    EndTxnRequest(
-                        transactional_id=self.name,
-                        producer_id=self.producer_id,
-                        producer_epoch=self.epoch,
-                        committed=commit,
-                    ),
-                    version,
+                request = EndTxnRequest(
+                    transactional_id=self.name,
+                    producer_id=self.producer_id,
+                    producer_epoch=self.epoch,
+                    committed=commit,
                 )
+                answer = self._ask(request, version)
                 # TV2: an abort raises the epoch, so that this request looks like one of before it that is sent again.
                 ended = answer.error_code == INVALID_TXN_STATE and self.second_protocol
                 self._check("EndTxn", PRODUCER_FENCED if ended else answer.error_code)

@@ -23,7 +23,7 @@ def read_text(path: str, text: str, topic: str) -> PositionFile:
     """The value alone, which does not name the topic. Raises BadPositions."""
     if not topic:
         raise BadPositions(path, "these offsets do not say of which topic they are: give --topic")
-    found = checked(path, _positions(path, "", topic, text))
+    found = checked(path, list(_positions(path, "", topic, text)))
     return PositionFile("Flink offsets", found, lambda answers: {"": _written(found, answers) + "\n"})
 
 
@@ -58,14 +58,12 @@ def read_json(path: str, value: Any) -> PositionFile:
     return PositionFile("Flink table options", checked(path, [each for many in found for each in many]), texts)
 
 
-def _positions(path: str, place: str, topic: str, text: str) -> list[Position]:
-    found = []
+def _positions(path: str, place: str, topic: str, text: str) -> Iterator[Position]:
     for part in text.strip().removesuffix(";").split(";"):
         match = _ONE.fullmatch(part)
         if match is None:
             raise BadPositions(path, f"{part!r:.100} is not of the form partition:0,offset:42")
-        found.append(position(path, place, topic, match[1], match[2]))
-    return found
+        yield position(path, place, topic, match[1], match[2])
 
 
 def _written(positions: tuple[Position, ...], answers: Answers) -> str:
