@@ -53,20 +53,16 @@ class SourceNotQuiet(RunbookError, transient=True):
     """A source that is still written to; where, and by which producers, as far as its brokers tell."""
 
     seconds: float
-
-    def what(self) -> str:
-        return (
-            f"the source is still written to after {self.seconds:.0f} s, so that this run froze nothing. Stop these "
-            "producers, and do this again"
-        )
+    says = (
+        "the source is still written to after {seconds:.0f} s, so that this run froze nothing. Stop these producers, and do this "
+        "again"
+    )
 
 
 class NotDrained(RunbookError, transient=True):
     """Partitions of which not everything is verified on the target; nothing was changed."""
 
-    def what(self) -> str:
-        status = command("status", flow=self.flow)
-        return f"not everything is verified on the target, so that nothing was changed; {status} shows what holds it up"
+    says = "not everything is verified on the target, so that nothing was changed; {airmirror:status} shows what holds it up"
 
 
 class DrainStopped(NotDrained, transient=False):

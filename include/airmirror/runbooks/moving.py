@@ -58,19 +58,13 @@ class GroupsReadOn(RunbookError, transient=True):
     """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
 
     cluster: str
-
-    def what(self) -> str:
-        return (
-            f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this "
-            "again"
-        )
+    says = "groups have consumed further on cluster {cluster!r} while they were moved; stop these consumers, and do this again"
 
 
 class GroupsDisplaced(RunbookError, transient=True):
     """Groups that another command moves, or puts back, at the same time: they may not stand where this one says."""
 
-    def what(self) -> str:
-        return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
+    says = "groups were moved by another command meanwhile; wait until it has ended, and do this again"
 
 
 class PositionsRefused(RunbookError):

@@ -27,13 +27,10 @@ class NoReverseFlow(AirmirrorError):
 
     flow: str
     reverse: str
-
-    def __str__(self) -> str:
-        plan = command("failback", "plan", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: its records return by flow {self.reverse!r}, which is not enabled: add "
-            f"`{self.reverse}.enabled = true`, with `{self.reverse}.topics` of what else it is to replicate; then ask {plan}"
-        )
+    says = (
+        "flow {flow!r}: its records return by flow {reverse!r}, which is not enabled: add `{reverse}.enabled = true`, with "
+        "`{reverse}.topics` of what else it is to replicate; then ask {airmirror:failback plan}"
+    )
 
 
 class NothingReturns(AirmirrorError, bad_input=True):

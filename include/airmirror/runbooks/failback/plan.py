@@ -27,10 +27,10 @@ class SourceStillGone(AirmirrorError, transient=True):
 
     flow: str
     reason: str
-
-    def __str__(self) -> str:
-        known = command("failover", "plan", flow=self.flow)
-        return f"flow {self.flow!r}: what diverged is read on its source, which is not back: {self.reason}; until then: {known}"
+    says = (
+        "flow {flow!r}: what diverged is read on its source, which is not back: {reason}; until then: "
+        "{airmirror:failover plan}"
+    )
 
 
 @dataclass(frozen=True)

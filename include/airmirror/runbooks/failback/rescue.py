@@ -73,12 +73,10 @@ class RescueRefused(AirmirrorError):
     offset: int
     into: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}-{self.partition} from offset {self.offset} on: topic {self.into!r} of cluster {self.cluster!r} does "
-            f"not take it: {self.reason}; mend that (its max.message.bytes, the right to write to it), and run it again"
-        )
+    says = (
+        "{topic}-{partition} from offset {offset} on: topic {into!r} of cluster {cluster!r} does not take it: {reason}; mend "
+        "that (its max.message.bytes, the right to write to it), and run it again"
+    )
 
 
 class RescueTopicUnfit(AirmirrorError):
@@ -88,12 +86,10 @@ class RescueTopicUnfit(AirmirrorError):
     topic: str
     partitions: int
     wanted: int
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: topic {self.topic!r} has {self.partitions} partitions, and {self.wanted} are needed: "
-            f"`kafka-topics.sh --bootstrap-server … --alter --topic {self.topic} --partitions {self.wanted}`"
-        )
+    says = (
+        "cluster {cluster!r}: topic {topic!r} has {partitions} partitions, and {wanted} are needed: "
+        "`kafka-topics.sh --bootstrap-server … --alter --topic {topic} --partitions {wanted}`"
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, counted
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
@@ -29,10 +29,10 @@ class MoveGroupMoved(AirmirrorError):
 
     flow: str
     move: str
-
-    def __str__(self) -> str:
-        known = command("migration", "run", "--move", self.move, "--reason", "…", flow=self.flow)
-        return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows its state"
+    says = (
+        "flow {flow!r}: move group {move!r} has moved, nothing is left to rehearse; "
+        "{airmirror:migration run --move {move} --reason …} shows its state"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from airmirror.errors import AirmirrorError, command, counted
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.report.document import Document, Section
@@ -25,13 +25,10 @@ class RehearsalNeedsSource(AirmirrorError, transient=True):
 
     flow: str
     reason: str
-
-    def __str__(self) -> str:
-        known = command("failover", "plan", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: a rehearsal compares with the source, which can't be reached; {known} needs only the target: "
-            f"{self.reason}"
-        )
+    says = (
+        "flow {flow!r}: a rehearsal compares with the source, which can't be reached; {airmirror:failover plan} needs only the "
+        "target: {reason}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

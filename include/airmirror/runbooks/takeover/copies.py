@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, counted
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.prepare import Opened, catch_up_ledger, prepare
 from airmirror.partitions import CopyFacts
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -49,11 +49,10 @@ class TakenOverAsAWhole(AirmirrorError, bad_input=True):
 
     flow: str
     topics: tuple[str, ...]
-
-    def __str__(self) -> str:
-        words = ("takeover", "run", "--step", "history", "--reason", "…", "--yes")
-        only = command(*words, flow=self.flow, topics=self.topics)
-        return f"flow {self.flow!r} is taken over as a whole: leave out --topic, or take this step alone: {only}"
+    says = (
+        "flow {flow!r} is taken over as a whole: leave out --topic, or take this step alone: "
+        "{airmirror:takeover run --step history --reason … --yes}"
+    )
 
 
 def check_whole(opened: Opened, order: TakeoverOrder) -> None:

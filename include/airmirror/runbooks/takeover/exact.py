@@ -32,12 +32,10 @@ class NoHistoryInAggregate(AirmirrorError):
     """Several sources write to one remote topic: equal records do not tell whose they are."""
 
     flow: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy "
-            f"of this source's; positions before the take-over stay estimated: {command('groups', flow=self.flow)}"
-        )
+    says = (
+        "flow {flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy of this "
+        "source's; positions before the take-over stay estimated: {airmirror:groups}"
+    )
 
 
 @dataclass(frozen=True)

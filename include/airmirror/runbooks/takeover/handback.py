@@ -49,12 +49,10 @@ class CopiedSince(RunbookError):
     """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
     before them, and copy them twice."""
 
-    def what(self) -> str:
-        take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"it was not handed back: its remote topics hold records that no window has copied; {take_over} takes over what "
-            "MirrorMaker 2 has copied, once it is stopped"
-        )
+    says = (
+        "it was not handed back: its remote topics hold records that no window has copied; "
+        "{airmirror:takeover run --reason … --yes} takes over what MirrorMaker 2 has copied, once it is stopped"
+    )
 
 
 def positions(opened: Opened) -> list[CopiedPosition]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import command
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import await_still
@@ -17,14 +16,11 @@ class MirrorMakerRuns(RunbookError, transient=True):
     """MirrorMaker 2 is not stopped; who of it is left, and where something still moves."""
 
     seconds: float
-
-    def what(self) -> str:
-        again = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"MirrorMaker 2 is not stopped after {self.seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
-            f"connectors: PUT /connectors/<name>/stop; of a process with other flows too: {self.flow}.enabled = false and "
-            f"{self.flow}.emit.heartbeats.enabled = false in its file), then {again}"
-        )
+    says = (
+        "MirrorMaker 2 is not stopped after {seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
+        "connectors: PUT /connectors/<name>/stop; of a process with other flows too: {flow}.enabled = false and "
+        "{flow}.emit.heartbeats.enabled = false in its file), then {airmirror:takeover run --reason … --yes}"
+    )
 
 
 def await_stopped(opened: Opened, seconds: float, still: float = STILL_SECONDS, tell: Tell = silent) -> None:
