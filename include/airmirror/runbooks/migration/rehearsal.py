@@ -18,8 +18,7 @@ from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.producers import is_frozen
 from airmirror.runbooks.rehearsal.positions import prove
-from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
-from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
+from airmirror.runbooks.rehearsal.rehearse import Clock, Rehearsal, RehearsalNeedsSource, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Progress
 from airmirror.tell import Tell, silent
 
