@@ -25,7 +25,6 @@ from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
 from airmirror.flows.freezing import check_none_returns, overtaking, owners_now
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.divergence import Divergence, Offsets
@@ -115,10 +114,9 @@ def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescu
 def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[list[PartitionToRescue], FailbackPlan]:
     """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
-    Raises DecisionIncomplete, FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,
+    Raises FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,
     FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(opened.flow.name, order.reason, order.by)
     _check_frozen(opened, order.topics)
     flow = opened.flow
     with (

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from airmirror.errors import command
 from airmirror.flows.freezing import commit_change, owners_now
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
@@ -76,10 +75,8 @@ class ReturnNotDrained(RunbookError, transient=True):
 def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
-    Raises DecisionIncomplete, NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
-    error.
+    Raises NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(pair.reverse.flow.name, order.reason, order.by)
     names = returnable(pair, order)
     if {each.topic for each in pair.forward.ledger.unverified()} & set(names.values()):
         settle(pair.forward, names.values(), order, tell)

@@ -14,7 +14,6 @@ from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import commit_offsets
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import owners_now, unfreeze
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
@@ -133,10 +132,9 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
 def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
     """Do it; done again, it does what is left. Producers are unblocked alone also when they have written on the target: they are
     to come back. ``reverse``: the reverse flow, over which producers come back that have written there. Raises CannotUndo,
-    DecisionIncomplete, GroupsActive, OffsetsHeld, BlockRefused, FlowBusy, what a failback raises, or a cluster's error.
+    GroupsActive, OffsetsHeld, BlockRefused, FlowBusy, what a failback raises, or a cluster's error.
     """
     flow = opened.flow
-    check_decision(flow.name, order.reason, order.by)
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise _cannot(flow.name, move, found.reasons)
