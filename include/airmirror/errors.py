@@ -2,14 +2,14 @@
 
 An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first); it is
 *bad input* where what was typed or configured is to blame.
-Subclasses are dataclasses, without saying so, whose fields are the facts; ``says`` is the message, or ``__str__`` makes it.
-They survive pickling, so they can cross from a Spark task to the driver.
+Subclasses are dataclasses, without saying so, whose fields are the facts; the message is what ``says`` makes of them, or their
+own ``__str__``. They survive pickling, so they can cross from a Spark task to the driver.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
@@ -17,14 +17,15 @@ from typing import Any, ClassVar, dataclass_transform
 @dataclass_transform(eq_default=False)
 @dataclass(eq=False)
 class AirmirrorError(Exception):
-    """The base of all errors that Airmirror raises on purpose: ``class FlowBusy(AirmirrorError, transient=True)``.
-
-    In ``says`` ``{flow}`` is a fact, and ``{airmirror:verify}`` the command of these words for its flow and its topics.
-    """
+    """The base of all errors that Airmirror raises on purpose: ``class FlowBusy(AirmirrorError, transient=True)``."""
 
     transient: ClassVar[bool] = False
     bad_input: ClassVar[bool] = False
+    # The message: "{0.topic!r}" is a fact of the error, "{airmirror:verify}" that command for its flow and its topics.
     says: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.says.format(self, airmirror=_Command(self))
 
     def __init_subclass__(cls, *, transient: bool | None = None, bad_input: bool | None = None) -> None:
         super().__init_subclass__()
@@ -34,21 +35,18 @@ class AirmirrorError(Exception):
         if bad_input is not None:
             cls.bad_input = bad_input
 
-    def __str__(self) -> str:
-        return self.says.format_map(vars(self) | {"airmirror": _Command(vars(self))})
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
 
 
 @dataclass(frozen=True)
 class _Command:
-    """A command in a message, for the flow and the topics of its error."""
+    """The commands of a message: each for the error's flow, and its topics, where it has such facts."""
 
-    facts: Mapping[str, Any]
+    error: AirmirrorError
 
     def __format__(self, words: str) -> str:
-        return command(*words.split(), flow=self.facts.get("flow", ""), topics=self.facts.get("topics", ()))
+        return command(*words.split(), flow=getattr(self.error, "flow", ""), topics=getattr(self.error, "topics", ()))
 
 
 def _rebuild(cls: type[AirmirrorError], facts: dict[str, Any]) -> AirmirrorError:

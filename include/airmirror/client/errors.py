@@ -8,11 +8,9 @@ from airmirror.errors import AirmirrorError
 class ClusterNotAnswering(AirmirrorError, transient=True):
     """No broker answered in time, or the cluster refuses to."""
 
+    says = "the cluster at {0.bootstrap} does not answer: {0.reason}; are its brokers up, and is the log-in right?"
     bootstrap: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"the cluster at {self.bootstrap} does not answer: {self.reason}; are its brokers up, and is the log-in right?"
 
 
 class NoCheckpoints(AirmirrorError):
@@ -33,13 +31,11 @@ class NoCheckpoints(AirmirrorError):
 class CheckpointsNotRead(AirmirrorError, transient=True):
     """A checkpoint topic that could not be read to its end in time."""
 
+    says = (
+        "the cluster at {0.bootstrap}: {0.topic}-0 was read to offset {0.offset} only: {0.reason}; "
+        "nothing is translated from a part of it, try again"
+    )
     bootstrap: str
     topic: str
     offset: int
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"the cluster at {self.bootstrap}: {self.topic}-0 was read to offset {self.offset} only: {self.reason}; "
-            "nothing is translated from a part of it, try again"
-        )

@@ -37,23 +37,19 @@ class BadRename(AirmirrorError, bad_input=True):
 class BadSample(AirmirrorError, bad_input=True):
     """A sample that is neither a share nor a number of ranges."""
 
+    says = (
+        "--sample {0.given!r}: write a share of each partition, as in 0.5% or 10%, or a number of ranges of each, as "
+        "in 20"
+    )
     given: str
-
-    def __str__(self) -> str:
-        return (
-            f"--sample {self.given!r}: write a share of each partition, as in 0.5% or 10%, or a number of ranges of each, as "
-            "in 20"
-        )
 
 
 class EmptyTimeRange(AirmirrorError, bad_input=True):
     """A range of time without a moment in it."""
 
+    says = "--from {0.first} is not before --to {0.end}: no moment lies between them"
     first: str
     end: str
-
-    def __str__(self) -> str:
-        return f"--from {self.first} is not before --to {self.end}: no moment lies between them"
 
 
 @dataclass(frozen=True)

@@ -9,64 +9,54 @@ from airmirror.wire.owners import WHOLE
 class LedgerUnavailable(AirmirrorError, transient=True):
     """The ledger's database does not answer. ``url`` is without its password."""
 
+    says = (
+        "the ledger at {0.url} can't be used: {0.reason}; while it is away, commands of a flow take an empty one, and "
+        "fill it from Kafka: --ledger sqlite:///new.db. Pages of plans and reports are in this one only"
+    )
     url: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"the ledger at {self.url} can't be used: {self.reason}; while it is away, commands of a flow take an empty one, and "
-            "fill it from Kafka: --ledger sqlite:///new.db. Pages of plans and reports are in this one only"
-        )
 
 
 class ValueNotKept(AirmirrorError):
     """A value that the ledger's database can't keep, such as a number beyond 64 bits. Nothing of it was written."""
 
+    says = "the ledger at {0.url} can't keep a value, which no record of Airmirror's has: {0.reason}"
     url: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"the ledger at {self.url} can't keep a value, which no record of Airmirror's has: {self.reason}"
 
 
 class PageTooLarge(AirmirrorError):
     """A page that is larger than the ledger keeps. Nothing of it is kept."""
 
+    says = (
+        "the page {0.page} has {0.size:,} bytes, and the ledger keeps at most {0.most:,} of a file: narrow the run "
+        "down to some topics, or let the command line write it to files (--write of the report or plan, --report of compare)"
+    )
     page: str
     size: int
     most: int
-
-    def __str__(self) -> str:
-        return (
-            f"the page {self.page} has {self.size:,} bytes, and the ledger keeps at most {self.most:,} of a file: narrow the run "
-            "down to some topics, or let the command line write it to files (--write of the report or plan, --report of compare)"
-        )
 
 
 class LedgerUrlInvalid(AirmirrorError, bad_input=True):
     """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 
+    says = (
+        "the ledger's URL can't be used: {0.reason}; give one like sqlite:////var/lib/airmirror/ledger.db or "
+        "postgresql+psycopg2://user:password@host/database"
+    )
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"the ledger's URL can't be used: {self.reason}; give one like sqlite:////var/lib/airmirror/ledger.db or "
-            "postgresql+psycopg2://user:password@host/database"
-        )
 
 
 class LedgerOfOtherVersion(AirmirrorError):
     """The database has a schema of another version than this code's."""
 
+    says = (
+        "the ledger at {0.url} has schema version {0.version}, this airmirror knows version {0.known}: install the "
+        "airmirror that made it, or use another database (a ledger is rebuilt from Kafka)"
+    )
     url: str
     version: str
     known: str
-
-    def __str__(self) -> str:
-        return (
-            f"the ledger at {self.url} has schema version {self.version}, this airmirror knows version {self.known}: install the "
-            "airmirror that made it, or use another database (a ledger is rebuilt from Kafka)"
-        )
 
 
 class LedgerBegunAnew(AirmirrorError, transient=True):

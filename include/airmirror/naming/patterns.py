@@ -19,12 +19,10 @@ from airmirror.naming.characters import UnknownProperty, characters
 class InvalidPattern(AirmirrorError, bad_input=True):
     """A regular expression that is wrong, or that Python can't match as Java does. ``position`` counts from 0."""
 
+    says = "regular expression {0.pattern!r}: {0.reason}, at position {0.position}"
     pattern: str
     position: int
     reason: str
-
-    def __str__(self) -> str:
-        return f"regular expression {self.pattern!r}: {self.reason}, at position {self.position}"
 
 
 @lru_cache(maxsize=256)

@@ -27,13 +27,11 @@ log = logging.getLogger(__name__)
 class HeartbeatNotWritten(AirmirrorError, transient=True):
     """A heartbeat that the target did not take in time."""
 
+    says = "flow {0.flow!r}: cluster {0.cluster!r} took no heartbeat into {0.topic!r}: {0.reason}"
     flow: str
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: cluster {self.cluster!r} took no heartbeat into {self.topic!r}: {self.reason}"
 
 
 class Heartbeats:

@@ -32,12 +32,10 @@ COMPACTED = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 class RecordsNotWritten(AirmirrorError, transient=True):
     """Offset syncs or checkpoints that a cluster did not take; the next run writes them."""
 
+    says = "cluster {0.cluster!r}: nothing was written to {0.topic!r}: {0.reason}"
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: nothing was written to {self.topic!r}: {self.reason}"
 
 
 def load_written(routes: Routes, topic: str, ledger: FlowLedger, kind: str) -> None:

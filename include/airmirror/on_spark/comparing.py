@@ -25,10 +25,8 @@ from airmirror.on_spark.sessions import ComparedClusters
 class CompareJobFailed(AirmirrorError, transient=True):
     """A Spark job of a comparison that did not end well. Nothing was written: it can be run again."""
 
+    says = "the Spark job of the comparison failed: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"the Spark job of the comparison failed: {self.reason}"
 
 
 @contextmanager

@@ -42,53 +42,45 @@ _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 class LibraryAltered(AirmirrorError):
     """A session whose library is not the one that was put there."""
 
+    says = (
+        "flow {0.flow!r}: Spark's executors hold another Airmirror than this one: someone else has prepared the "
+        "session, or one is installed there; nothing of it was run. See who reaches the Spark Connect server, set "
+        "AIRMIRROR_SPARK_SECRET to a new value (docs/security.md), and keep Airmirror out of the executors' Python"
+    )
     flow: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: Spark's executors hold another Airmirror than this one: someone else has prepared the "
-            "session, or one is installed there; nothing of it was run. See who reaches the Spark Connect server, set "
-            "AIRMIRROR_SPARK_SECRET to a new value (docs/security.md), and keep Airmirror out of the executors' Python"
-        )
 
 
 class OtherPython(AirmirrorError):
     """Executors whose Python is of another minor version than the driver's: Spark runs no function there."""
 
+    says = (
+        "Spark's executors run Python {0.executors}, and Airmirror runs in Python {0.driver}: Spark runs no function "
+        "of another minor version. Name a Python {0.driver} that has requirements-executor.txt: "
+        "PYSPARK_PYTHON=… in the environment of `start-connect-server.sh`, or `spark-submit --conf spark.pyspark.python=…`; "
+        "or run Airmirror in Python {0.executors}"
+    )
     executors: str
     driver: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark's executors run Python {self.executors}, and Airmirror runs in Python {self.driver}: Spark runs no function "
-            f"of another minor version. Name a Python {self.driver} that has requirements-executor.txt: "
-            "PYSPARK_PYTHON=… in the environment of `start-connect-server.sh`, or `spark-submit --conf spark.pyspark.python=…`; "
-            f"or run Airmirror in Python {self.executors}"
-        )
 
 
 class ExecutorsNotReady(AirmirrorError, transient=True):
     """Spark has not run the first task of a session; the window has not begun."""
 
+    says = (
+        "flow {0.flow!r}: Spark has not run a first, empty task: {0.reason}; the window has not begun. See on Spark's "
+        "page whether it has executors, and whether other applications hold their cores"
+    )
     flow: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: Spark has not run a first, empty task: {self.reason}; the window has not begun. See on Spark's "
-            "page whether it has executors, and whether other applications hold their cores"
-        )
 
 
 class SparkJobFailed(AirmirrorError, transient=True):
     """A Spark job that did not end well; what its slots committed counts, the next window continues from there."""
 
+    says = "flow {0.flow!r}: the Spark job of window {0.window!r} failed: {0.reason}"
     flow: str
     window: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: the Spark job of window {self.window!r} failed: {self.reason}"
 
 
 def tag(flow: str) -> str:

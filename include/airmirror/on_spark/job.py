@@ -101,14 +101,12 @@ class LedgerNotGiven(AirmirrorError):
 class OtherLibrary(AirmirrorError):
     """A driver in an image whose Airmirror is not Airflow's."""
 
+    says = (
+        "the driver's image has another Airmirror ({0.own}) than Airflow, which submits ({0.wanted}): build both "
+        "images from one checkout, and name the driver's as spark.kubernetes.driver.container.image"
+    )
     own: str
     wanted: str
-
-    def __str__(self) -> str:
-        return (
-            f"the driver's image has another Airmirror ({self.own}) than Airflow, which submits ({self.wanted}): build both "
-            "images from one checkout, and name the driver's as spark.kubernetes.driver.container.image"
-        )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -55,34 +55,29 @@ CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_S
 class SparkUnavailable(AirmirrorError, transient=True):
     """A Spark Connect server that does not answer."""
 
+    says = "Spark at {0.url} can't be used: {0.reason}; is the Spark Connect server up?"
     url: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"Spark at {self.url} can't be used: {self.reason}; is the Spark Connect server up?"
 
 
 class SparkRefused(AirmirrorError):
     """A Spark Connect server that does not let us in, or a URL that PySpark does not take."""
 
+    says = (
+        "Spark at {0.url} does not let us in: {0.reason}; see the token of the Spark connection (its password in "
+        "Airflow, SPARK_CONNECT_AUTHENTICATE_TOKEN at the command line), and whether it wants TLS (use_ssl)"
+    )
     url: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark at {self.url} does not let us in: {self.reason}; see the token of the Spark connection (its password in "
-            "Airflow, SPARK_CONNECT_AUTHENTICATE_TOKEN at the command line), and whether it wants TLS (use_ssl)"
-        )
 
 
 class SpeculationRefused(AirmirrorError):
     """Spark would start a slot twice."""
 
-    def __str__(self) -> str:
-        return (
-            "spark.speculation is on: two attempts of a slot would fence each other without end; "
-            "set spark.speculation=false for the sessions of Airmirror"
-        )
+    says = (
+        "spark.speculation is on: two attempts of a slot would fence each other without end; "
+        "set spark.speculation=false for the sessions of Airmirror"
+    )
 
 
 def connect(url: str, flow: Flow | ComparedClusters) -> SparkSession:

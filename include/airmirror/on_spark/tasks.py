@@ -21,13 +21,11 @@ ANSWER_SCHEMA = "task int, answer binary"
 class MissingPackage(AirmirrorError):
     """An executor without a package that slots need."""
 
+    says = (
+        "a Spark executor has no package {0.package!r}; install requirements-executor.txt of this release "
+        "in the Python that runs its tasks (PYSPARK_PYTHON)"
+    )
     package: str
-
-    def __str__(self) -> str:
-        return (
-            f"a Spark executor has no package {self.package!r}; install requirements-executor.txt of this release "
-            "in the Python that runs its tasks (PYSPARK_PYTHON)"
-        )
 
 
 def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[pyarrow.RecordBatch]:

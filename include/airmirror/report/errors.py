@@ -25,7 +25,7 @@ class BadKey(AirmirrorError, bad_input=True):
     file: str
     reason: str
     says = (
-        "key file {file}: {reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
+        "key file {0.file}: {0.reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
         "`openssl pkey -in key.pem -pubout -out public.pem` writes its public key"
     )
 
@@ -35,4 +35,4 @@ class NoReport(AirmirrorError, bad_input=True):
 
     file: str
     reason: str
-    says = "{file} is no report: {reason}; give the .json file of a report"
+    says = "{0.file} is no report: {0.reason}; give the .json file of a report"

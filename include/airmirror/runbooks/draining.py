@@ -54,8 +54,8 @@ class SourceNotQuiet(RunbookError, transient=True):
 
     seconds: float
     says = (
-        "the source is still written to after {seconds:.0f} s, so that this run froze nothing. Stop these producers, and do this "
-        "again"
+        "the source is still written to after {0.seconds:.0f} s, so that this run froze nothing. Stop these producers, and do "
+        "this again"
     )
 
 

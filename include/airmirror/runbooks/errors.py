@@ -38,7 +38,7 @@ class CannotUndo(RunbookError):
 
     runbook: str
     way_out: str
-    says = "its {runbook} can't be undone as things are; {way_out}"
+    says = "its {0.runbook} can't be undone as things are; {0.way_out}"
 
 
 class Incomplete(AirmirrorError):
@@ -46,4 +46,4 @@ class Incomplete(AirmirrorError):
 
     flow: str
     headline: str
-    says = "flow {flow!r}: {headline}"
+    says = "flow {0.flow!r}: {0.headline}"

@@ -58,7 +58,7 @@ class GroupsReadOn(RunbookError, transient=True):
     """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
 
     cluster: str
-    says = "groups have consumed further on cluster {cluster!r} while they were moved; stop these consumers, and do this again"
+    says = "groups have consumed further on cluster {0.cluster!r} while they were moved; stop these consumers, and do this again"
 
 
 class GroupsDisplaced(RunbookError, transient=True):

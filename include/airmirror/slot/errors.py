@@ -129,16 +129,14 @@ class SourceDiverged(PartitionError):
 class SourceCorrupt(PartitionError):
     """Batches of the source that can't be read."""
 
+    says = (
+        "{0.where}: nothing can be read from offset {0.position} on: {0.reason}; "
+        "`kafka-dump-log.sh --deep-iteration` on its broker shows whether the log itself is damaged"
+    )
     position: int
     reason: str
 
     bad_from = "position"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: nothing can be read from offset {self.position} on: {self.reason}; "
-            "`kafka-dump-log.sh --deep-iteration` on its broker shows whether the log itself is damaged"
-        )
 
 
 class TopicRecreated(PartitionError):
@@ -160,33 +158,29 @@ class TopicRecreated(PartitionError):
 class UnexpectedHole(PartitionError):
     """Offsets without records in a topic that is not compacted (invariant E)."""
 
+    says = (
+        "{0.where}: offsets {0.first} to {0.last} hold nothing although the topic's cleanup.policy has no "
+        "'compact', so records may be lost; if it was compacted once, name it in topics.compacted"
+    )
     first: int
     last: int
 
     bad_from = "first"
 
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} hold nothing although the topic's cleanup.policy has no "
-            "'compact', so records may be lost; if it was compacted once, name it in topics.compacted"
-        )
-
 
 class ReadBackDiffers(CopyError):
     """The target's records differ from those that were fetched (invariant D). The transaction was aborted."""
 
+    says = (
+        "{0.where}: offsets {0.first} to {0.last} differ from what cluster {0.target!r} holds in "
+        "{0.remote} at offset {0.target_offset}: {0.difference}; nothing of it was committed"
+    )
     first: int
     last: int
     target_offset: int
     difference: str
 
     bad_from = "first"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} differ from what cluster {self.target!r} holds in "
-            f"{self.remote} at offset {self.target_offset}: {self.difference}; nothing of it was committed"
-        )
 
 
 class ForeignRecords(CopyError):
@@ -237,19 +231,15 @@ class TargetUnavailable(CopyError, transient=True):
 class PartitionUnavailable(PartitionError, transient=True):
     """A partition that could not be read or written in the time of the window; the next one tries again."""
 
+    says = "{0.where}: not finished in this window: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: not finished in this window: {self.reason}"
 
 
 class PartitionFailed(PartitionError):
     """A partition of a slot that could not continue, for a reason that does not pass by itself."""
 
+    says = "{0.where}: not finished: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: not finished: {self.reason}"
 
 
 class AccessLost(PartitionError):
@@ -283,9 +273,7 @@ class SlotFenced(AirmirrorError):
 class InternalTopicUnfit(AirmirrorError, bad_input=True):
     """An internal topic that exists with a configuration that would lose what it must keep."""
 
+    says = "cluster {0.cluster!r}: topic {0.topic!r} {0.reason}"
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: topic {self.topic!r} {self.reason}"

@@ -65,14 +65,12 @@ class Expected(ABC):
 class ReadBackTooSlow(AirmirrorError, transient=True):
     """The written records could not be read back in the window's time."""
 
+    says = (
+        "cluster {0.cluster!r}: {0.bytes} written bytes were not read back in the window's time, and so "
+        "not committed; is a consumer quota (consumer_byte_rate) of this user in the way?"
+    )
     cluster: str
     bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: {self.bytes} written bytes were not read back in the window's time, and so "
-            "not committed; is a consumer quota (consumer_byte_rate) of this user in the way?"
-        )
 
 
 class ReadBack:

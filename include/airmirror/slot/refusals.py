@@ -22,34 +22,30 @@ _LET_IN = {
 class RecordTooLarge(CopyError):
     """A single record larger than the target topic takes."""
 
+    says = (
+        "{0.where}: the record at offset {0.offset} is {0.size} bytes, {0.remote_topic!r} on cluster "
+        "{0.target!r} takes {0.limit}; raise its max.message.bytes"
+    )
     offset: int
     size: int
     limit: int
 
     bad_from = "offset"
 
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: the record at offset {self.offset} is {self.size} bytes, {self.remote_topic!r} on cluster "
-            f"{self.target!r} takes {self.limit}; raise its max.message.bytes"
-        )
-
 
 class BatchOverLimit(PartitionError):
     """A batch that must be taken apart, and is too large for that without its compression (window.largest.batch.bytes)."""
 
+    says = (
+        "{0.where}: the batch at offset {0.offset} holds more than {0.limit} bytes without its compression, and "
+        "can't be copied whole; raise {0.cluster}->{0.target}.window.largest.batch.bytes (and the memory of the "
+        "slots), or copy around it with {0.cluster}->{0.target}.errors.tolerance = all"
+    )
     offset: int
     limit: int
     target: str
 
     bad_from = "offset"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: the batch at offset {self.offset} holds more than {self.limit} bytes without its compression, and "
-            f"can't be copied whole; raise {self.cluster}->{self.target}.window.largest.batch.bytes (and the memory of the "
-            f"slots), or copy around it with {self.cluster}->{self.target}.errors.tolerance = all"
-        )
 
 
 class WriteRefused(CopyError):
@@ -80,6 +76,10 @@ class WriteRefused(CopyError):
 class DeadLetterRefused(PartitionError):
     """The dead letter topic does not take a record either; it is lost without a copy."""
 
+    says = (
+        "{0.where}: {0.dead_letter_topic!r} on cluster {0.target!r} does not take the record at offset "
+        "{0.offset} either: {0.error}"
+    )
     offset: int
     target: str
     dead_letter_topic: str
@@ -87,12 +87,6 @@ class DeadLetterRefused(PartitionError):
     error: str
 
     bad_from = "offset"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.dead_letter_topic!r} on cluster {self.target!r} does not take the record at offset "
-            f"{self.offset} either: {self.error}"
-        )
 
 
 @dataclass

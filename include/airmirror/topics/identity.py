@@ -39,6 +39,14 @@ LARGEST_BATCH = 1 << 20  # bytes without compression: an identity is far smaller
 class AliasDiffers(AirmirrorError, bad_input=True):
     """The flow's target is known upstream of its source under another name."""
 
+    says = (
+        "flow {0.flow!r}: its target {0.target!r} (cluster id {0.cluster_id}) is called {0.other_alias!r} by "
+        "those who bring records to its source {0.source!r} (flow {0.other_flow!r}, says {0.topic!r} there): "
+        "records would go round in a loop, and topic names would grow for ever. Call the cluster the same in all "
+        "configurations, or declare the other name: {0.flow}.target.cluster.other.aliases = {0.other_alias}; "
+        "if that flow no longer runs, say so with {0.other_flow}.enabled = false (where this file knows its clusters), "
+        "or delete {0.topic!r} on {0.source!r}"
+    )
     flow: str
     source: str
     target: str
@@ -46,16 +54,6 @@ class AliasDiffers(AirmirrorError, bad_input=True):
     other_alias: str
     other_flow: str
     topic: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: its target {self.target!r} (cluster id {self.cluster_id}) is called {self.other_alias!r} by "
-            f"those who bring records to its source {self.source!r} (flow {self.other_flow!r}, says {self.topic!r} there): "
-            "records would go round in a loop, and topic names would grow for ever. Call the cluster the same in all "
-            f"configurations, or declare the other name: {self.flow}.target.cluster.other.aliases = {self.other_alias}; "
-            f"if that flow no longer runs, say so with {self.other_flow}.enabled = false (where this file knows its clusters), "
-            f"or delete {self.topic!r} on {self.source!r}"
-        )
 
 
 class AliasReused(AirmirrorError, bad_input=True):

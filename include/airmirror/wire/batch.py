@@ -33,35 +33,29 @@ class Compression:
 class CorruptBatch(AirmirrorError):
     """A batch whose bytes do not agree with its header."""
 
+    says = "the record batch at offset {0.base_offset} is corrupt: {0.reason}"
     transient: ClassVar[bool] = True  # a fetch may have been cut; a log that is really corrupt fails again
 
     base_offset: int
     reason: str
 
-    def __str__(self) -> str:
-        return f"the record batch at offset {self.base_offset} is corrupt: {self.reason}"
-
 
 class BatchTooLarge(CorruptBatch, transient=False):
     """A batch with more bytes of records, without their compression, than who reads it takes."""
 
+    says = "the record batch at offset {0.base_offset} holds {0.reason}"
     limit: int
-
-    def __str__(self) -> str:
-        return f"the record batch at offset {self.base_offset} holds {self.reason}"
 
 
 class UnknownMessageFormat(AirmirrorError):
     """A batch of a format that Kafka did not have when this was written."""
 
+    says = (
+        "the log holds message format {0.magic} at offset {0.offset}, which is not known; "
+        "a newer version of Airmirror may know it, or leave the topic out with topics.exclude"
+    )
     offset: int
     magic: int
-
-    def __str__(self) -> str:
-        return (
-            f"the log holds message format {self.magic} at offset {self.offset}, which is not known; "
-            "a newer version of Airmirror may know it, or leave the topic out with topics.exclude"
-        )
 
 
 class Batch(NamedTuple):

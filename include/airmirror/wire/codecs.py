@@ -29,29 +29,23 @@ _int32 = struct.Struct(">i")
 class UnknownCodec(AirmirrorError):
     """A compression type that Kafka did not have when this was written."""
 
+    says = "compression type {0.codec} is not known; a newer version of Airmirror may know it"
     codec: int
-
-    def __str__(self) -> str:
-        return f"compression type {self.codec} is not known; a newer version of Airmirror may know it"
 
 
 class DecompressionFailed(AirmirrorError):
     """Bytes that are not what the batch's compression type says."""
 
+    says = "compression type {0.codec}: {0.reason}"
     codec: int
     reason: str
-
-    def __str__(self) -> str:
-        return f"compression type {self.codec}: {self.reason}"
 
 
 class TooLarge(AirmirrorError):
     """Bytes that are more without their compression than the caller takes."""
 
+    says = "more than {0.limit} bytes without compression"
     limit: int
-
-    def __str__(self) -> str:
-        return f"more than {self.limit} bytes without compression"
 
 
 def decompress(codec: int, payload: memoryview, largest: int = LARGEST) -> memoryview:

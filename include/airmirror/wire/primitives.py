@@ -11,10 +11,8 @@ from airmirror.errors import AirmirrorError
 class MalformedRecord(AirmirrorError):
     """Bytes that are not what the topic's format says."""
 
+    says = "a malformed record: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"a malformed record: {self.reason}"
 
 
 class Reader:

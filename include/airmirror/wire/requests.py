@@ -36,10 +36,8 @@ _produced_partition = struct.Struct(">ihqqq")
 class MalformedResponse(AirmirrorError, transient=True):
     """Bytes that are no answer to the request that was sent."""
 
+    says = "a malformed response: {0.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"a malformed response: {self.reason}"
 
 
 @contextmanager

@@ -42,24 +42,20 @@ class Acl:
 class NoAuthorizer(AirmirrorError):
     """A cluster that has no ACLs, because it has no authorizer."""
 
+    says = "cluster {0.alias!r} has no authorizer, so it has no ACLs"
     alias: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.alias!r} has no authorizer, so it has no ACLs"
 
 
 class AclRefused(AirmirrorError):
     """An ACL that can't be created, or deleted."""
 
+    says = (
+        "cluster {0.alias!r}: the ACL {0.acl} can't be changed: {0.reason}; "
+        "the user needs ALTER on the cluster; sync.topic.acls.enabled = false copies no ACLs"
+    )
     alias: str
     acl: Acl
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r}: the ACL {self.acl} can't be changed: {self.reason}; "
-            "the user needs ALTER on the cluster; sync.topic.acls.enabled = false copies no ACLs"
-        )
 
 
 def topic_acls(admin: Admin, timeout: float = TIMEOUT) -> frozenset[Acl]:

@@ -29,12 +29,10 @@ SETTINGS: dict[str, Any] = {
 class AppendFailed(AirmirrorError, transient=True):
     """A record that a cluster did not take."""
 
+    says = "cluster {0.cluster!r}: a record for {0.topic!r} was not taken: {0.reason}"
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: a record for {self.topic!r} was not taken: {self.reason}"
 
 
 class Appender:

@@ -42,15 +42,13 @@ _librdkafka_log.addFilter(lambda _: log.isEnabledFor(logging.DEBUG))
 class ClusterUnreachable(AirmirrorError, transient=True):
     """No broker of a cluster answers in time."""
 
+    says = (
+        "cluster {0.alias!r} can't be reached at {0.bootstrap}: {0.reason}; "
+        "are its brokers up, and is {0.alias}.bootstrap.servers right?"
+    )
     alias: str
     bootstrap: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r} can't be reached at {self.bootstrap}: {self.reason}; "
-            f"are its brokers up, and is {self.alias}.bootstrap.servers right?"
-        )
 
 
 class HostNotResolved(ClusterUnreachable, transient=False, bad_input=True):
@@ -60,15 +58,13 @@ class HostNotResolved(ClusterUnreachable, transient=False, bad_input=True):
 class AccessDenied(AirmirrorError):
     """A cluster that refuses to let us in, or to do what we ask."""
 
+    says = (
+        "cluster {0.alias!r} at {0.bootstrap} denies access: {0.reason}; "
+        "see {0.alias}.security.protocol, {0.alias}.sasl.… and {0.alias}.ssl.…, or the user's ACLs"
+    )
     alias: str
     bootstrap: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.alias!r} at {self.bootstrap} denies access: {self.reason}; "
-            f"see {self.alias}.security.protocol, {self.alias}.sasl.… and {self.alias}.ssl.…, or the user's ACLs"
-        )
 
 
 @dataclass

@@ -28,12 +28,10 @@ log = logging.getLogger(__name__)
 class TopicCreationRefused(AirmirrorError):
     """A topic, or its partitions, that can't be created. An operator must change something first."""
 
+    says = "cluster {0.alias!r}: topic {0.topic!r} can't be created or grown: {0.reason}"
     alias: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.alias!r}: topic {self.topic!r} can't be created or grown: {self.reason}"
 
 
 class TopicCreationFailed(TopicCreationRefused, transient=True):
@@ -194,12 +192,10 @@ _WAYS_OUT = {
 class TopicDeletionRefused(AirmirrorError):
     """A topic that can't be deleted."""
 
+    says = "cluster {0.cluster!r}: topic {0.topic!r} can't be deleted: {0.reason}"
     cluster: str
     topic: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: topic {self.topic!r} can't be deleted: {self.reason}"
 
 
 class TopicDeletionFailed(TopicDeletionRefused, transient=True):

@@ -46,35 +46,30 @@ Allocate = Callable[[int], bytearray]
 class BrokerUnreachable(AirmirrorError, transient=True):
     """No connection to a broker, or a connection that ended while an answer was awaited."""
 
+    says = "cluster {0.cluster!r}: broker {0.broker} can't be reached: {0.reason}"
     cluster: str
     broker: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker} can't be reached: {self.reason}"
 
 
 class NotAKafkaAnswer(BrokerUnreachable):
     """The listener's answer is not an answer of the Kafka protocol."""
 
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker}: {self.reason}"
+    says = "cluster {0.cluster!r}: broker {0.broker}: {0.reason}"
 
 
 class UnsupportedBroker(AirmirrorError):
     """A broker too old (or too new) for a request that is needed."""
 
+    says = (
+        "cluster {0.cluster!r}: broker {0.broker} speaks {0.request} {0.offered}, "
+        "Airmirror needs {0.needed}: brokers from Kafka 2.8 on are supported"
+    )
     cluster: str
     broker: str
     request: str
     offered: str
     needed: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: broker {self.broker} speaks {self.request} {self.offered}, "
-            f"Airmirror needs {self.needed}: brokers from Kafka 2.8 on are supported"
-        )
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,10 @@ class ReadDenied(FetchFailed):
 class PartitionMoved(AirmirrorError, transient=True):
     """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
 
+    says = "cluster {0.cluster!r}: the leader of {0.partition} has moved: {0.error}"
     cluster: str
     partition: TopicPartition
     error: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
 
 
 class RecordsWithheld(AirmirrorError, transient=True):
@@ -54,17 +52,15 @@ class RecordsWithheld(AirmirrorError, transient=True):
 class LastStableOffsetStuck(AirmirrorError, transient=True):
     """An open transaction keeps records from being read."""
 
+    says = (
+        "cluster {0.cluster!r}: {0.partition} can be read up to offset {0.position} only, {0.end} is needed: "
+        "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
+        "(`kafka-transactions.sh find-hanging` names one that does not)"
+    )
     cluster: str
     partition: TopicPartition
     position: int
     end: int
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: {self.partition} can be read up to offset {self.position} only, {self.end} is needed: "
-            "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
-            "(`kafka-transactions.sh find-hanging` names one that does not)"
-        )
 
 
 def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:

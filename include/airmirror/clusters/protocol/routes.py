@@ -39,61 +39,56 @@ _BOOTSTRAP = (-1, ASKING)  # the connection to a server whose node is not known 
 class BootstrapNotResolved(BrokerUnreachable, transient=False, bad_input=True):
     """No address belongs to the name of any broker in bootstrap.servers."""
 
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: bootstrap.servers: no address belongs to {self.broker} ({self.reason})"
+    says = "cluster {0.cluster!r}: bootstrap.servers: no address belongs to {0.broker} ({0.reason})"
 
 
 class LeaderNotAvailable(AirmirrorError, transient=True):
     """A partition without a leader just now."""
 
+    says = "cluster {0.cluster!r}: {0.partition} has no leader now (error {0.error})"
     cluster: str
     partition: TopicPartition
     error: int
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: {self.partition} has no leader now (error {self.error})"
 
 
 class TopicNotFound(AirmirrorError):
     """A topic or partition that the cluster does not have (any more)."""
 
+    says = (
+        "cluster {0.cluster!r} has no {0.what}: it was deleted, or this user may not describe it; "
+        "leave it out with topics.exclude, or bring it back"
+    )
     cluster: str
     topic: str
     partition: int = -1
 
-    def __str__(self) -> str:
-        what = f"topic {self.topic!r}" if self.partition < 0 else f"partition {self.topic}-{self.partition}"
-        return (
-            f"cluster {self.cluster!r} has no {what}: it was deleted, or this user may not describe it; "
-            "leave it out with topics.exclude, or bring it back"
-        )
+    @property
+    def what(self) -> str:
+        return f"topic {self.topic!r}" if self.partition < 0 else f"partition {self.topic}-{self.partition}"
 
 
 class TopicNotDescribed(TopicNotFound):
     """A topic that the cluster has, but does not let this user see (any more)."""
 
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r} does not let this user describe topic {self.topic!r}: grant it "
-            "DESCRIBE (READ and WRITE imply it); the next window continues"
-        )
+    says = (
+        "cluster {0.cluster!r} does not let this user describe topic {0.topic!r}: grant it "
+        "DESCRIBE (READ and WRITE imply it); the next window continues"
+    )
 
 
 class CoordinatorNotAvailable(AirmirrorError, transient=True):
     """No coordinator for a transactional id or a group just now."""
 
+    says = (
+        "cluster {0.cluster!r}: no coordinator for the transactional id or group {0.name!r} now "
+        "(error {0.error}: {0.message}); is a partition of its internal topic without a leader or in-sync "
+        "replicas, or are there fewer brokers than transaction.state.log.replication.factor (or "
+        "offsets.topic.replication.factor) asks for?"
+    )
     cluster: str
     name: str
     error: int
     message: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: no coordinator for the transactional id or group {self.name!r} now "
-            f"(error {self.error}: {self.message}); is a partition of its internal topic without a leader or in-sync "
-            "replicas, or are there fewer brokers than transaction.state.log.replication.factor (or "
-            "offsets.topic.replication.factor) asks for?"
-        )
 
 
 @dataclass(frozen=True)

@@ -32,25 +32,22 @@ log = logging.getLogger(__name__)
 class AuthenticationFailed(AirmirrorError):
     """A broker that does not let this user in, or not any more."""
 
+    says = (
+        "cluster {0.cluster!r}: broker {0.broker} refuses the log-in with {0.mechanism}: {0.reason}; set "
+        "{0.cluster}.sasl.mechanism and {0.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
+        "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window continues from the "
+        "progress that is committed"
+    )
     cluster: str
     broker: str
     mechanism: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: broker {self.broker} refuses the log-in with {self.mechanism}: {self.reason}; set "
-            f"{self.cluster}.sasl.mechanism and {self.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
-            "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window continues from the "
-            "progress that is committed"
-        )
-
 
 class AuthenticationInterrupted(AuthenticationFailed, transient=True):
     """A broker that could not say whether it lets this user in."""
 
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: broker {self.broker} could not judge the log-in with {self.mechanism}: {self.reason}"
+    says = "cluster {0.cluster!r}: broker {0.broker} could not judge the log-in with {0.mechanism}: {0.reason}"
 
 
 def exchanges_of(alias: str, login: Login) -> Callable[[], Any]:

@@ -41,11 +41,9 @@ ABORTING, COMMITTING = "PrepareAbort", "PrepareCommit"  # the states of a transa
 class TransactionBusy(AirmirrorError, transient=True):
     """The end of an earlier transaction of this id is not written everywhere yet."""
 
+    says = "cluster {0.cluster!r}: an earlier transaction of {0.transactional_id!r} is still being ended"
     cluster: str
     transactional_id: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: an earlier transaction of {self.transactional_id!r} is still being ended"
 
 
 class TransactionStuck(AirmirrorError, transient=True):
@@ -82,27 +80,21 @@ class PartitionsRefused(AirmirrorError):
 class ProducerFenced(AirmirrorError):
     """Another producer has initialised this transactional id since."""
 
+    says = "cluster {0.cluster!r}: transactional id {0.transactional_id!r} was taken over by a later producer"
     transient: ClassVar[bool] = True  # the lease decides whether to continue, not this
 
     cluster: str
     transactional_id: str
 
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: transactional id {self.transactional_id!r} was taken over by a later producer"
-        )
-
 
 class TransactionFailed(AirmirrorError, transient=True):
     """A transaction that can't continue; what it wrote is aborted, and a new attempt may succeed."""
 
+    says = "cluster {0.cluster!r}: {0.request} of transactional id {0.transactional_id!r} failed: {0.error}"
     cluster: str
     transactional_id: str
     request: str
     error: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: {self.request} of transactional id {self.transactional_id!r} failed: {self.error}"
 
 
 class TransactionUnclear(TransactionFailed, transient=True):
@@ -115,15 +107,11 @@ class TransactionUnclear(TransactionFailed, transient=True):
 class TransactionRefused(AirmirrorError):
     """The cluster does not let this user write under the transactional id, or not for so long."""
 
+    says = "cluster {0.cluster!r} refuses transactional id {0.transactional_id!r}: {0.error}; {0.way_out}"
     cluster: str
     transactional_id: str
     error: str
     way_out: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r} refuses transactional id {self.transactional_id!r}: {self.error}; {self.way_out}"
-        )
 
 
 class TransactionalId:

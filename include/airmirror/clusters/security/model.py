@@ -13,12 +13,10 @@ MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 class UnsupportedClientSetting(AirmirrorError, bad_input=True):
     """A client setting that can't be used. The message never holds its value."""
 
+    says = "cluster {0.alias!r}: {0.key}: {0.reason}"
     alias: str
     key: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.alias!r}: {self.key}: {self.reason}"
 
 
 @dataclass(frozen=True)

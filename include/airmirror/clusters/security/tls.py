@@ -20,15 +20,13 @@ _VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_
 class TlsFailed(AirmirrorError):
     """A broker and this client do not trust each other, or find no common version."""
 
+    says = (
+        "cluster {0.cluster!r}: no TLS with broker {0.broker}: {0.reason}; see {0.cluster}.ssl.truststore.… "
+        "(whom to trust), {0.cluster}.ssl.keystore.… (who we are) and {0.cluster}.security.protocol"
+    )
     cluster: str
     broker: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: no TLS with broker {self.broker}: {self.reason}; see {self.cluster}.ssl.truststore.… "
-            f"(whom to trust), {self.cluster}.ssl.keystore.… (who we are) and {self.cluster}.security.protocol"
-        )
 
 
 def context_of(alias: str, security: Security) -> ssl.SSLContext:

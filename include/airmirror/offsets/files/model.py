@@ -61,11 +61,9 @@ class PositionFile:
 class BadPositions(AirmirrorError, bad_input=True):
     """A file that does not hold positions in any format that is known, or that holds nonsense."""
 
+    says = "{0.path}: {0.reason}; nothing was written (docs/migration.md names the formats)"
     path: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}; nothing was written (docs/migration.md names the formats)"
 
 
 def position(path: str, place: str, topic: object, partition: object, offset: object) -> Position:

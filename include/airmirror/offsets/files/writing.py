@@ -14,11 +14,9 @@ from airmirror.offsets.files.model import Answers, PositionFile
 class PositionsNotWritten(AirmirrorError, bad_input=True):
     """A file of positions could not be written; nothing is there."""
 
+    says = "{0.path} was not written: {0.reason}"
     path: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path} was not written: {self.reason}"
 
 
 def refuse_existing(to: Path) -> None:

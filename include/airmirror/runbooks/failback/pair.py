@@ -28,8 +28,8 @@ class NoReverseFlow(AirmirrorError):
     flow: str
     reverse: str
     says = (
-        "flow {flow!r}: its records return by flow {reverse!r}, which is not enabled: add `{reverse}.enabled = true`, with "
-        "`{reverse}.topics` of what else it is to replicate; then ask {airmirror:failback plan}"
+        "flow {0.flow!r}: its records return by flow {0.reverse!r}, which is not enabled: add `{0.reverse}.enabled = true`, with "
+        "`{0.reverse}.topics` of what else it is to replicate; then ask {airmirror:failback plan}"
     )
 
 

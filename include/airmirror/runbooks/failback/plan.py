@@ -28,7 +28,7 @@ class SourceStillGone(AirmirrorError, transient=True):
     flow: str
     reason: str
     says = (
-        "flow {flow!r}: what diverged is read on its source, which is not back: {reason}; until then: "
+        "flow {0.flow!r}: what diverged is read on its source, which is not back: {0.reason}; until then: "
         "{airmirror:failover plan}"
     )
 

@@ -73,8 +73,8 @@ class RescueRefused(AirmirrorError):
     into: str
     reason: str
     says = (
-        "{topic}-{partition} from offset {offset} on: topic {into!r} of cluster {cluster!r} does not take it: {reason}; mend "
-        "that (its max.message.bytes, the right to write to it), and run it again"
+        "{0.topic}-{0.partition} from offset {0.offset} on: topic {0.into!r} of cluster {0.cluster!r} does not take it: "
+        "{0.reason}; mend that (its max.message.bytes, the right to write to it), and run it again"
     )
 
 
@@ -86,8 +86,8 @@ class RescueTopicUnfit(AirmirrorError):
     partitions: int
     wanted: int
     says = (
-        "cluster {cluster!r}: topic {topic!r} has {partitions} partitions, and {wanted} are needed: "
-        "`kafka-topics.sh --bootstrap-server … --alter --topic {topic} --partitions {wanted}`"
+        "cluster {0.cluster!r}: topic {0.topic!r} has {0.partitions} partitions, and {0.wanted} are needed: "
+        "`kafka-topics.sh --bootstrap-server … --alter --topic {0.topic} --partitions {0.wanted}`"
     )
 
 

@@ -40,7 +40,8 @@ class GroupsNotBack(RunbookError):
     anyway: str
     says = (
         "groups would not resume at the very next record, so that its return was not finished; {airmirror:groups} shows them; "
-        "where an undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or: {anyway}"
+        "where an undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or: "
+        "{0.anyway}"
     )
 
 
@@ -50,7 +51,7 @@ class ReturnFirst(AirmirrorError):
     flow: str
     topics: tuple[str, ...]
     says = (
-        "flow {flow!r}: nothing of what is frozen returns to its source; take the step return first: "
+        "flow {0.flow!r}: nothing of what is frozen returns to its source; take the step return first: "
         "{airmirror:failback run --step return --reason … --yes}"
     )
 

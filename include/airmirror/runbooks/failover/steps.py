@@ -33,7 +33,7 @@ class SourceAnswers(AirmirrorError):
 
     flow: str
     says = (
-        "flow {flow!r}: its source answers, so that nothing need be lost: "
+        "flow {0.flow!r}: its source answers, so that nothing need be lost: "
         "{airmirror:failover run --way planned --reason … --yes}; only where it can't be drained, add --anyway to "
         "the way of a disaster"
     )
@@ -45,8 +45,8 @@ class SourceGone(AirmirrorError):
     flow: str
     reason: str
     says = (
-        "flow {flow!r}: a planned failover needs its source; if it does not come back: "
-        "{airmirror:failover run --way disaster --reason … --yes}: {reason}"
+        "flow {0.flow!r}: a planned failover needs its source; if it does not come back: "
+        "{airmirror:failover run --way disaster --reason … --yes}: {0.reason}"
     )
 
 

@@ -33,8 +33,8 @@ class BlockRefused(RunbookError):
 
     cluster: str
     says = (
-        "its producers on {cluster!r} could not be blocked or unblocked; to block none, as you stop every producer yourself, set "
-        "move.block.producers = none: what is blocked already stays so"
+        "its producers on {0.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "
+        "yourself, set move.block.producers = none: what is blocked already stays so"
     )
 
 

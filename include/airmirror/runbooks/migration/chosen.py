@@ -45,7 +45,7 @@ class MoveRefused(RunbookError):
 class MoveGroupUnfit(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 
-    says = "move group {move!r} can't move; {airmirror:topics} says more"
+    says = "move group {0.move!r} can't move; {airmirror:topics} says more"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class GroupsHaveMembers(RunbookError, transient=True):
     cluster: str
     seconds: float
     says = (
-        "consumers on {cluster!r} are still in groups that are to be cut over, after {seconds:.0f} s. Stop all of a group's "
+        "consumers on {0.cluster!r} are still in groups that are to be cut over, after {0.seconds:.0f} s. Stop all of a group's "
         "members, then do this again: no group is rolled over member by member"
     )
 
@@ -55,8 +55,8 @@ class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
     says = (
-        "groups of move group {move!r} would not resume at the very next record; {airmirror:groups} shows them; name those that "
-        "move in {flow}.move.{move}.groups"
+        "groups of move group {0.move!r} would not resume at the very next record; {airmirror:groups} shows them; name those "
+        "that move in {0.flow}.move.{0.move}.groups"
     )
 
 
@@ -65,7 +65,7 @@ class GroupsNotMoved(MoveRefused, transient=True):
 
     says = (
         "the target does not have all positions as they were written; "
-        "{airmirror:migration run --move {move} --step cut_over_consumers --yes --reason …} does what is left"
+        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} does what is left"
     )
 
 

@@ -27,24 +27,24 @@ class ConsumersNotCutOver(MoveRefused):
     """Producers that are to be cut over before their consumers: these would read nothing new."""
 
     says = (
-        "consumers of move group {move!r} are not cut over, have read on on the source since, or were set back on the target "
-        "(let these read up to where they were moved to): "
-        "{airmirror:migration run --move {move} --step cut_over_consumers --yes --reason …} moves them to where they are on the "
-        "source"
+        "consumers of move group {0.move!r} are not cut over, have read on on the source since, or were set back on the "
+        "target (let these read up to where they were moved to): "
+        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} moves them to where they are on "
+        "the source"
     )
 
 
 class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
-    says = "move group {move!r} can't be finished yet; {airmirror:migration run --move {move} --reason …} shows how far it is"
+    says = "move group {0.move!r} can't be finished yet; {airmirror:migration run --move {0.move} --reason …} shows how far it is"
 
 
 class WrittenSinceFrozen(MoveRefused):
     """Records that were written to the source after its topics were frozen: not replicated, and no window copies them."""
 
     says = (
-        "topics of move group {move!r} were written to on the source after they were frozen; {airmirror:failback plan} shows "
+        "topics of move group {0.move!r} were written to on the source after they were frozen; {airmirror:failback plan} shows "
         "what is not replicated"
     )
 

@@ -29,8 +29,8 @@ class MoveGroupMoved(AirmirrorError):
     flow: str
     move: str
     says = (
-        "flow {flow!r}: move group {move!r} has moved, nothing is left to rehearse; "
-        "{airmirror:migration run --move {move} --reason …} shows its state"
+        "flow {0.flow!r}: move group {0.move!r} has moved, nothing is left to rehearse; "
+        "{airmirror:migration run --move {0.move} --reason …} shows its state"
     )
 
 

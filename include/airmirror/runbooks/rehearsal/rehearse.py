@@ -32,8 +32,8 @@ class RehearsalNeedsSource(AirmirrorError, transient=True):
     flow: str
     reason: str
     says = (
-        "flow {flow!r}: a rehearsal compares with the source, which can't be reached; {airmirror:failover plan} needs only the "
-        "target: {reason}"
+        "flow {0.flow!r}: a rehearsal compares with the source, which can't be reached; {airmirror:failover plan} needs only the "
+        "target: {0.reason}"
     )
 
 

@@ -55,7 +55,7 @@ class TakenOverAsAWhole(AirmirrorError, bad_input=True):
     flow: str
     topics: tuple[str, ...]
     says = (
-        "flow {flow!r} is taken over as a whole: leave out --topic, or take this step alone: "
+        "flow {0.flow!r} is taken over as a whole: leave out --topic, or take this step alone: "
         "{airmirror:takeover run --step history --reason … --yes}"
     )
 
@@ -65,9 +65,9 @@ class MirrorMakerRuns(RunbookError, transient=True):
 
     seconds: float
     says = (
-        "MirrorMaker 2 is not stopped after {seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
-        "connectors: PUT /connectors/<name>/stop; of a process with other flows too: {flow}.enabled = false and "
-        "{flow}.emit.heartbeats.enabled = false in its file), then {airmirror:takeover run --reason … --yes}"
+        "MirrorMaker 2 is not stopped after {0.seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
+        "connectors: PUT /connectors/<name>/stop; of a process with other flows too: {0.flow}.enabled = false and "
+        "{0.flow}.emit.heartbeats.enabled = false in its file), then {airmirror:takeover run --reason … --yes}"
     )
 
 

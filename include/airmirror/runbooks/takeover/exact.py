@@ -43,7 +43,7 @@ class NoHistoryInAggregate(AirmirrorError):
 
     flow: str
     says = (
-        "flow {flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy of this "
+        "flow {0.flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy of this "
         "source's; positions before the take-over stay estimated: {airmirror:groups}"
     )
 
