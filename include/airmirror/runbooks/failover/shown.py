@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
-from airmirror.report.document import Document, Section, nothing_stops, now_ms
+from airmirror.report.document import Document, Section, nothing_stops
 from airmirror.rows import rows_of
 from airmirror.runbooks.failover.alone import Unproven
 from airmirror.runbooks.failover.order import FailoverOrder
@@ -26,7 +26,6 @@ class FailoverOutcome:
     """
 
     order: FailoverOrder
-    ended_ms: int
     seconds: float
     plan: FailoverPlan
     unproven: tuple[Unproven, ...]
@@ -49,7 +48,6 @@ def outcome_of(
     """Look at both clusters, or one, after the last step."""
     return FailoverOutcome(
         order=order,
-        ended_ms=now_ms(),
         seconds=seconds,
         plan=failover_plan(opened),
         unproven=tuple(unproven),
@@ -121,7 +119,6 @@ def shown_outcome(done: FailoverOutcome) -> Document:
         sections=[*sections, *_sections(done.plan, done.servers)],
         by=done.order.by,
         reason=done.order.reason,
-        made_ms=done.ended_ms,
     )
 
 

@@ -84,7 +84,6 @@ def rehearse_move(opened: Opened, name: str, tell: Tell = silent) -> MoveRehears
     return MoveRehearsal(
         flow=flow.name,
         move=move,
-        ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
         problems=(*reasons, *(f"{each} is not there yet" for each in missing), *found_wrong(compared, proofs)),
         proofs=tuple(proofs),

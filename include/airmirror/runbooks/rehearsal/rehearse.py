@@ -63,11 +63,10 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """A rehearsal that ended at ``ended_ms`` (epoch milliseconds). ``problems``: what would go wrong on the day, a line each;
-    ``proofs``: groups where they would resume now; ``compared``: the newest records."""
+    """A rehearsal. ``problems``: what would go wrong on the day, a line each; ``proofs``: groups where they would resume now;
+    ``compared``: the newest records."""
 
     flow: str
-    ended_ms: int
     steps: tuple[TimedStep, ...]
     problems: tuple[str, ...]
     compared: tuple[Audited, ...]
@@ -129,7 +128,6 @@ class Rehearsal:
                 Section("groups", proofs, "Consumer groups"),
                 *more,
             ],
-            made_ms=self.ended_ms,
         )
 
 
@@ -225,7 +223,6 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
         compared = compare_newest(opened, ends, flow.settings.failover_rehearsal_records, tell)
     return FailoverRehearsal(
         flow=flow.name,
-        ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
         problems=(*_problems(plan, unproven), *found_wrong(compared, proofs)),
         plan=plan,
