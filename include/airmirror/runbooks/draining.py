@@ -258,15 +258,11 @@ def last_writers(source: Routes, keys: Collection[TopicPartition]) -> dict[Topic
     by_key: dict[TopicPartition, list[ActiveProducer]] = {}
     for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True):
         by_key.setdefault(each.partition, []).append(each)
-    return {
-        key: "; ".join(_in_words(each, names) for each in its if _is_recent(each, its[0]))
-        for key, its in by_key.items()
-    }
-
-
-def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
-    """Return whether a producer writes about as late as the last one, by its records' times."""
-    return each.open_from >= 0 or last.last_ms - each.last_ms < RECENT_MS
+    found = {}
+    for key, its in by_key.items():
+        recent = [each for each in its if each.open_from >= 0 or its[0].last_ms - each.last_ms < RECENT_MS]
+        found[key] = "; ".join(_in_words(each, names) for each in recent)
+    return found
 
 
 def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
