@@ -119,9 +119,11 @@ def unfinished(opened: Opened, move: Move) -> list[str]:
 def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
     """Forget how to put groups back, once nothing was written on the source for ``move.soak.ms``; what is left to do, in words.
 
-    Nothing is deleted on either cluster. Raises MoveNotFinished, GroupsHaveMembers.
+    Nothing is deleted on either cluster. Raises WrittenSinceFrozen, MoveNotFinished, GroupsHaveMembers.
     """
     flow = opened.flow
+    if is_frozen(opened, move):
+        check_silence(opened, move)
     if reasons := unfinished(opened, move):
         raise MoveNotFinished(flow.name, tuple(reasons), move.name)
     await_empty(opened, flow.source, move.groups, 0.0, tell)
