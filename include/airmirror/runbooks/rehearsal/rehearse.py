@@ -88,8 +88,8 @@ class Rehearsal:
     @property
     def exact(self) -> str:
         """The number of groups with exact positions alone, and whether the rehearsal has failed, in words."""
-        names = {proof.group for proof in self.proofs}
-        exact = names - {proof.group for proof in self.proofs if proof.wrong}
+        names = {proof.point.group for proof in self.proofs}
+        exact = names - {proof.point.group for proof in self.proofs if proof.wrong}
         failed = "" if self.is_good else f" The rehearsal has failed: {counted(len(self.problems), 'problem')}."
         return f"{len(exact)} of {counted(len(names), 'group')} exact.{failed}"
 
@@ -112,7 +112,12 @@ class Rehearsal:
             last=lambda each: each.range.end - 1,
             error=lambda each: str(each.error or ""),
         )
-        proofs = [asdict(each) for each in sorted(self.proofs, key=lambda each: not each.wrong)]
+        wrong_first = sorted(self.proofs, key=lambda each: not each.wrong)
+        proofs = rows_of(
+            wrong_first,
+            "group=point.group topic=point.topic partition=point.partition position=point.position "
+            "remote_topic=point.remote_topic translation=point.translation again=point.again wrong",
+        )
         return Document(
             kind=kind,
             about=about,
@@ -148,7 +153,7 @@ def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterato
             yield str(each.error)
     for proof in proofs:
         if proof.wrong:
-            yield f"group {proof.group} in {proof.topic}-{proof.partition} at {proof.position}: {proof.wrong}"
+            yield f"group {proof.point.group} in {proof.point.key} at {proof.point.position}: {proof.wrong}"
 
 
 @dataclass(frozen=True, kw_only=True)
