@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import columns_of, upsert
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.tables import partition_metrics, samples
+from airmirror.partitions import grouped
 
 MOST_KEPT = 20_000  # of a flow: a day of one every five seconds, two weeks of one a minute
 LEAST_MS = 1_000  # from one sample to the next of a gate that judges meanwhile
@@ -130,7 +131,5 @@ def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str
     )
     columns = columns_of(samples, FlowSample)
     chosen = sql.and_(own.flow == ends.c.flow, sql.or_(own.time_ms == ends.c.first, own.time_ms == ends.c.last))
-    found: dict[str, list[FlowSample]] = {}
-    for flow, *row in connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms)):
-        found.setdefault(flow, []).append(FlowSample(*row))
-    return found
+    rows = connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms))
+    return grouped((flow, FlowSample(*row)) for flow, *row in rows)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from airmirror.ledger import FlowLedger, GroupLag
 from airmirror.ledger.metrics import LONGEST_MS
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Translated
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.wire.mappings import MappingRecord
 
 
@@ -23,7 +24,7 @@ def note_group_lags(cluster: str, ledger: FlowLedger, rows: Sequence[GroupPositi
 
 
 def lags_of(
-    cluster: str, rows: Iterable[GroupPosition], records: dict[tuple[str, int], list[MappingRecord]], now_ms: int
+    cluster: str, rows: Iterable[GroupPosition], records: Mapping[TopicPartition, list[MappingRecord]], now_ms: int
 ) -> list[GroupLag]:
     """``records``: the mapping records that positions lie in, by topic and partition, in order."""
     found = []
@@ -32,10 +33,10 @@ def lags_of(
             continue
         position = max(row.committed.offset, row.source.start)  # what was deleted can't be read any more
         lag = max(0, row.source.end - row.committed.offset)
-        next_ms = _time_of(records.get((row.topic, row.partition), []), position) if lag else now_ms
+        next_ms = _time_of(records.get(row.key, []), position) if lag else now_ms
         lag_ms = None if next_ms is None else _age(next_ms, now_ms)
         again = row.found.again if isinstance(row.found, Translated) else None
-        first_ms = _time_of(records.get((row.topic, row.partition), []), _first_again(row)) if again else now_ms
+        first_ms = _time_of(records.get(row.key, []), _first_again(row)) if again else now_ms
         found.append(
             GroupLag(
                 row.group,
@@ -58,7 +59,7 @@ def _age(time_ms: int, now_ms: int) -> int:
     return max(0, min(now_ms - time_ms, LONGEST_MS))
 
 
-def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[MappingRecord]]:
+def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[TopicPartition, list[MappingRecord]]:
     newest = ledger.last_mappings()
     wanted = {
         (row.topic, row.partition, newest[row.key].source_topic_id, position)
@@ -67,9 +68,7 @@ def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str,
         for position in (max(row.committed.offset, row.source.start), _first_again(row))
         if position < row.source.end
     }
-    found: dict[tuple[str, int], list[MappingRecord]] = {}
-    for record in ledger.mappings_at(sorted(wanted, key=str), "source"):
-        found.setdefault((record.topic, record.partition), []).append(record)
+    found = grouped((each.key, each) for each in ledger.mappings_at(sorted(wanted, key=str), "source"))
     return {key: sorted(records, key=lambda record: record.source_start) for key, records in found.items()}
 
 

@@ -20,7 +20,7 @@ from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
-from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
+from airmirror.partitions import GroupPartition, OfCopy, TopicPartition, grouped
 from airmirror.topics.names import select
 from airmirror.windows.mirror import Journal, Mirror, catch_up_if_there, caught_up_reverse, reverse_ledger
 from airmirror.wire.mappings import ResetRecord
@@ -126,7 +126,7 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
             else:
                 reason = Reason.NO_PARTITION if known_topic else Reason.NOT_REPLICATED
                 rows.append(GroupPosition(group, *key, offset, "", reason))
-    known = forward.known(_by_partition((key, offset) for _, key, offset in there))
+    known = forward.known(grouped((key, offset.offset) for _, key, offset in there))
     rows += [_row(group, key, offset, forward, known[key]) for group, key, offset in there]
     if backward and back:
         rows += _rows_back(backward, original, back)
@@ -151,7 +151,7 @@ def positions_without_source(
     remote = select(journal.flow, {key.topic for offsets in committed.values() for key in offsets})
     lookup = PositionLookup(journal.flow, journal.index, None, journal.target, remote, groups_on="source")
     every = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
-    known = lookup.known(_by_partition((key, each) for _, key, each in every if key.topic in remote))
+    known = lookup.known(grouped((key, each.offset) for _, key, each in every if key.topic in remote))
     rows = [
         _row(group, key, each, lookup, known[key])
         if key in known
@@ -216,7 +216,7 @@ def _rows_back(
 ) -> list[GroupPosition]:
     """The rows of groups on the lookup's target; ``original``: the source's topics by their remote topics."""
     names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
-    known = lookup.known(_by_partition((names[key], offset) for _, key, offset in back))
+    known = lookup.known(grouped((names[key], offset.offset) for _, key, offset in back))
     return [replace(_row(group, key, offset, lookup, known[names[key]]), back=True) for group, key, offset in back]
 
 
@@ -225,13 +225,6 @@ def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartiti
     last = [record for (topic, _), record in ledger.last_mappings().items() if topic in returning]
     ids = [(record.topic, record.partition, record.source_topic_id) for record in last]
     return {each.key: each.source_start for each in ledger.first_mappings(ids)}
-
-
-def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
-    found: dict[TopicPartition, list[int]] = {}
-    for key, offset in offsets:  # type: ignore[attr-defined]
-        found.setdefault(key, []).append(offset.offset)
-    return found
 
 
 def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:

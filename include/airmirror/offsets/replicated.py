@@ -17,7 +17,7 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.syncs import read_syncs
 from airmirror.offsets.translation import Reason, Replicated, Sync, nothing_replicated, usable_history
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.topics.names import policy_of
 from airmirror.wire.mappings import MappingRecord
 
@@ -67,9 +67,7 @@ class PositionLookup:
         ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
         firsts = {r.key: r for r in self.ledger.first_mappings(list(ids.values()))}
         positions_of = [(*ids[key], position) for key in newest for position in positions[key]]
-        records: dict[TopicPartition, list[MappingRecord]] = {}
-        for around in self.ledger.mappings_around(positions_of, self.groups_on):
-            records.setdefault(around.key, []).append(around)
+        records = grouped((each.key, each) for each in self.ledger.mappings_around(positions_of, self.groups_on))
         found = {}
         for key, wanted in positions.items():
             record = newest.get(key)
@@ -130,10 +128,8 @@ class PositionLookup:
         for routes, topic in places if self.groups_on == "target" else places[:1]:
             if routes is None:
                 continue
-            here: dict[TopicPartition, list[Sync]] = {}
-            for sync in read_syncs(routes.cluster, topic):
-                here.setdefault(sync.key, []).append(Sync(sync.upstream, sync.downstream))
-            found = here | found
+            syncs = read_syncs(routes.cluster, topic)
+            found = grouped((each.key, Sync(each.upstream, each.downstream)) for each in syncs) | found
         return found
 
 

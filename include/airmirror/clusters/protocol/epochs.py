@@ -11,7 +11,7 @@ from airmirror.clusters.protocol.asking import PATIENCE_SECONDS, ask_leaders
 from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved, error_name
 from airmirror.clusters.protocol.log import EARLIEST, MOVED, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 OFFSET_FOR_LEADER_EPOCH = 23
 
@@ -63,11 +63,8 @@ def epoch_before(ends: Sequence[EpochEnd], offset: int) -> int:
 def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
     of_topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     of_partition = of_topic.OffsetForLeaderPartition
-    by_node: dict[int, dict[str, list[TopicPartition]]] = {}
-    for partition in epochs:
-        by_node.setdefault(routes.leader(partition).node, {}).setdefault(partition.topic, []).append(partition)
     found: dict[TopicPartition, EpochEnd] = {}
-    for node, topics in by_node.items():
+    for node, keys in grouped((routes.leader(key).node, key) for key in epochs).items():
         connection = routes.connection(node)
         answer = connection.request(
             OffsetForLeaderEpochRequest(
@@ -77,10 +74,10 @@ def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[To
                         topic=topic,
                         partitions=[
                             of_partition(partition=key.partition, current_leader_epoch=-1, leader_epoch=epochs[key])
-                            for key in partitions
+                            for key in its
                         ],
                     )
-                    for topic, partitions in topics.items()
+                    for topic, its in grouped((key.topic, key) for key in keys).items()
                 ],
             ),
             connection.version(OFFSET_FOR_LEADER_EPOCH, 2, 4, "OffsetForLeaderEpoch"),
@@ -93,6 +90,6 @@ def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[To
                 if each.error_code:
                     raise FetchFailed(routes.alias, partition, error_name(each.error_code))
                 found[partition] = EpochEnd(each.leader_epoch, each.end_offset)
-        if missing := {key for partitions in topics.values() for key in partitions} - set(found):
+        if missing := set(keys) - set(found):
             raise connection.nonsense(f"its answer to OffsetForLeaderEpoch leaves out {min(missing)}")
     return found

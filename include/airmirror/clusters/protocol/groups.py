@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 OFFSET_COMMIT = (8, 6, 9, "OffsetCommit")
 OFFSET_FETCH = (9, 6, 9, "OffsetFetch")
@@ -238,9 +238,7 @@ def _raise_if_moved(routes: Routes, name: str, *codes: int) -> None:
 
 def _delete(name: str, partitions: Collection[TopicPartition]) -> Any:
     of_topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    topics: dict[str, list[Any]] = {}
-    for topic, number in partitions:
-        topics.setdefault(topic, []).append(of_topic.OffsetDeleteRequestPartition(partition_index=number))
+    topics = grouped((topic, of_topic.OffsetDeleteRequestPartition(partition_index=at)) for topic, at in partitions)
     return OffsetDeleteRequest(
         group_id=name, topics=[of_topic(name=topic, partitions=numbers) for topic, numbers in topics.items()]
     )
@@ -249,16 +247,18 @@ def _delete(name: str, partitions: Collection[TopicPartition]) -> Any:
 def _commit(name: str, offsets: Offsets) -> Any:
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     of_partition = of_topic.OffsetCommitRequestPartition
-    topics: dict[str, list[Any]] = {}
-    for partition, committed in offsets.items():
-        topics.setdefault(partition.topic, []).append(
+    topics = grouped(
+        (
+            topic,
             of_partition(
-                partition_index=partition.partition,
+                partition_index=number,
                 committed_offset=committed.offset,
                 committed_leader_epoch=-1,
                 committed_metadata=committed.metadata,
-            )
+            ),
         )
+        for (topic, number), committed in offsets.items()
+    )
     return OffsetCommitRequest(
         group_id=name,
         generation_id_or_member_epoch=-1,
@@ -278,16 +278,13 @@ def _at_coordinators(
     for attempt in patiently(PATIENCE_SECONDS, CoordinatorNotAvailable, BrokerUnreachable):
         with attempt:
             left = sorted(name for name in groups if name not in done)
-            by_node: dict[int, list[str]] = {}
             try:
                 nodes = routes.coordinators(left, GROUP) if left else {}
             except CoordinatorNotAvailable as error:
                 if error.error in DENIED:
                     raise GroupsNotRead(routes.alias, error.name, error.error) from error
                 raise
-            for name, node in nodes.items():
-                by_node.setdefault(node, []).append(name)
-            for node, names in by_node.items():
+            for node, names in grouped((node, name) for name, node in nodes.items()).items():
                 ask(node, names)
 
 

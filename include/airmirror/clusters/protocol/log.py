@@ -20,7 +20,7 @@ from airmirror.clusters.protocol.errors import (
 )
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.topic_configs import is_compacted
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import Batch, CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import parse
@@ -58,14 +58,10 @@ def _listed(
     routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Offsets with the timestamps of their records (-1 where a time was not asked for). All brokers are asked at once."""
-    request_of: dict[int, dict[str, list[int]]] = {}
-    for wanted in partitions:
-        node = routes.leader(wanted).node
-        request_of.setdefault(node, {}).setdefault(wanted.topic, []).append(wanted.partition)
     found: dict[TopicPartition, tuple[int, int]] = {}
     of_topic = ListOffsetsRequest.ListOffsetsTopic
     of_partition = of_topic.ListOffsetsPartition
-    for node, topics in request_of.items():
+    for node, keys in grouped((routes.leader(key).node, key) for key in partitions).items():
         connection = routes.connection(node)
         answer = connection.request(
             ListOffsetsRequest(
@@ -79,7 +75,7 @@ def _listed(
                             for number in numbers
                         ],
                     )
-                    for topic, numbers in topics.items()
+                    for topic, numbers in grouped(keys).items()
                 ],
             ),
             connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
@@ -92,8 +88,7 @@ def _listed(
             if item.error_code:
                 raise FetchFailed(routes.alias, partition, error_name(item.error_code))
             found[partition] = item.offset, item.timestamp
-        missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
-        if missing:
+        if missing := set(keys) - set(found):
             raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")
     return found
 

@@ -19,7 +19,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.errors import PartitionMoved, error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 AT_ONCE = 1_000  # partitions, or transactional ids, of a request
@@ -68,10 +68,7 @@ def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> 
     left = set(partitions)
 
     def ask() -> None:
-        by_node: dict[int, list[TopicPartition]] = {}
-        for key in sorted(left):
-            by_node.setdefault(routes.leader(key).node, []).append(key)
-        for node, keys in by_node.items():
+        for node, keys in grouped((routes.leader(key).node, key) for key in sorted(left)).items():
             left.difference_update(_take(routes, node, keys, producers))
 
     ask_leaders(routes, left, ask, PATIENCE_SECONDS)
@@ -106,12 +103,9 @@ def _producer(key: TopicPartition, each: Any) -> ActiveProducer:
 
 
 def _describe(keys: Sequence[TopicPartition]) -> DescribeProducersRequest:
-    numbers: dict[str, list[int]] = {}
-    for key in keys:
-        numbers.setdefault(key.topic, []).append(key.partition)
     of_topic = DescribeProducersRequest.TopicRequest
     return DescribeProducersRequest(
-        topics=[of_topic(name=topic, partition_indexes=its) for topic, its in numbers.items()]
+        topics=[of_topic(name=topic, partition_indexes=its) for topic, its in grouped(keys).items()]
     )
 
 

@@ -24,7 +24,7 @@ from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvail
 from airmirror.clusters.protocol.waiting import Look, ready
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 ANSWER_SECONDS = 30.0  # and as long again, without a look
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN, DESCRIBE_TRANSACTIONS = 22, 24, 26, 65
@@ -214,9 +214,6 @@ class TransactionalId:
         self._partitions.update(new := set(partitions) - self._partitions)
         if self.second_protocol or not new:
             return
-        names: dict[str, list[int]] = {}
-        for topic, partition in new:
-            names.setdefault(topic, []).append(partition)
         entry = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         for attempt in patiently(
             min(self.seconds_left, self.timeout_ms / 2000), TransactionBusy, CoordinatorNotAvailable
@@ -228,7 +225,9 @@ class TransactionalId:
                         v3_and_below_transactional_id=self.name,
                         v3_and_below_producer_id=self.producer_id,
                         v3_and_below_producer_epoch=self.epoch,
-                        v3_and_below_topics=[entry(name=name, partitions=numbers) for name, numbers in names.items()],
+                        v3_and_below_topics=[
+                            entry(name=name, partitions=numbers) for name, numbers in grouped(new).items()
+                        ],
                     ),
                     connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"),
                 )
