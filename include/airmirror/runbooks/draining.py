@@ -27,7 +27,7 @@ from airmirror.flows.prepare import (
     without_frozen,
     without_new,
 )
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import Ends, await_still, ends_of
 from airmirror.slot.attempts import run_slot
@@ -255,11 +255,9 @@ def last_writers(source: Routes, keys: Collection[TopicPartition]) -> dict[Topic
         names = producers_by_id(known_transactions(source))
     except UnsupportedBroker:
         return None
-    by_key: dict[TopicPartition, list[ActiveProducer]] = {}
-    for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True):
-        by_key.setdefault(each.partition, []).append(each)
+    newest_first = sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True)
     found = {}
-    for key, its in by_key.items():
+    for key, its in grouped((each.partition, each) for each in newest_first).items():
         recent = [each for each in its if each.open_from >= 0 or its[0].last_ms - each.last_ms < RECENT_MS]
         found[key] = "; ".join(_in_words(each, names) for each in recent)
     return found
