@@ -158,7 +158,6 @@ def remember_again(writer: MappingWriter, moves_: Collection[GroupMove]) -> None
 
 
 def are_left(groups: Sequence[GroupOffset]) -> bool:
-    """Return whether a position was not moved."""
     return any(each.reason for each in groups)
 
 
@@ -291,7 +290,6 @@ class PutBack:
 
     @property
     def why_not(self) -> str:
-        """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
             return f"{self.name}: it has members on cluster {self.cluster!r}"
         if self.has_gone_on:

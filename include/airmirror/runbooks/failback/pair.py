@@ -18,7 +18,6 @@ from airmirror.wire.moves import FAILBACK, GroupMove
 
 
 def lease_name() -> str:
-    """A new name for a lease of a return."""
     return f"{FAILBACK}{uuid.uuid4().hex[:12]}"
 
 
@@ -63,7 +62,6 @@ class Pair:
 
     @property
     def others(self) -> list[Flow]:
-        """The reverse flow, where one is enabled."""
         return [] if self.reverse_or_none is None else [self.reverse_or_none.flow]
 
     @property
@@ -122,7 +120,6 @@ def both_leased(pair: Pair, tell: Tell) -> Iterator[tuple[GrantedLease, GrantedL
 
 @contextmanager
 def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
-    """Open a flow, and the reverse flow where it is enabled."""
     with open_flow("") as forward:
         if not forward.configuration.has_reverse(forward.flow):
             yield Pair(forward, None)

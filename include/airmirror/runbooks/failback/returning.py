@@ -157,7 +157,6 @@ def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell:
 
 @contextmanager
 def _mirrors(pair: Pair) -> Iterator[tuple[Mirror, Mirror]]:
-    """Both flows, each with a session of its own at both clusters."""
     with (
         Mirror.open(pair.forward.flow, pair.forward.ledger, "return") as ahead,
         Mirror.open(pair.reverse.flow, pair.reverse.ledger, "return") as back,

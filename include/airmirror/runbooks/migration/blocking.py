@@ -104,7 +104,6 @@ def str_of(block: ProducerBlock) -> str:
 
 
 def unblock_command(flow: str, move: str) -> str:
-    """The command that unblocks producers, and does nothing else."""
     return command("migration", "undo", "--move", move, "--unblock", "--reason", "…", "--yes", flow=flow)
 
 

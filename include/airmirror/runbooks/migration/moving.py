@@ -155,7 +155,6 @@ def principals_of(
 
 
 def covers(acl: AclBinding, name: str) -> bool:
-    """Return whether an ACL's pattern is about this name."""
     if acl.pattern == "PREFIXED":
         return name.startswith(acl.name)
     return acl.name in ("*", name)

@@ -49,7 +49,6 @@ class MoveRehearsal(Rehearsal):
 
 
 def rehearsed(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
-    """Rehearse a migration; the document of it. Raises what ``rehearse_move`` does."""
     return shown(rehearse_move(opened, order.move, progress.phase))
 
 

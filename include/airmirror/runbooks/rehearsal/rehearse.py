@@ -193,7 +193,6 @@ class FailoverRehearsal(Rehearsal):
 
 
 def rehearsed(opened: Opened, order: Order, progress: Progress) -> Document:
-    """Rehearse a failover; the document of it. Raises what ``rehearse`` does."""
     return shown(rehearse(opened, progress.phase))
 
 

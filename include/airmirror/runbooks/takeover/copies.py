@@ -72,7 +72,6 @@ class MirrorMakerRuns(RunbookError, transient=True):
 
 
 def check_whole(opened: Opened, order: TakeoverOrder) -> None:
-    """Raise TakenOverAsAWhole where an order for a take-over names topics."""
     if order.topics:
         raise TakenOverAsAWhole(opened.flow.name, order.topics)
 
