@@ -33,9 +33,8 @@ from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover.order import FailoverOrder, Way
-from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.runbook import FAILOVER
-from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import FailoverOutcome, outcome_of, shown_outcome
 from airmirror.runbooks.failover.undo import undo
 from airmirror.runbooks.run import run
 from airmirror.slot.attempts import run_slot

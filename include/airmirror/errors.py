@@ -21,10 +21,11 @@ class AirmirrorError(Exception):
 
     transient: ClassVar[bool] = False
     bad_input: ClassVar[bool] = False
-    says: ClassVar[str] = ""  # the message; its facts are those of the error, as in "{0.topic!r}"
+    # The message: "{0.topic!r}" is a fact of the error, "{airmirror:verify}" that command for its flow and its topics.
+    says: ClassVar[str] = ""
 
     def __str__(self) -> str:
-        return self.says.format(self)
+        return self.says.format(self, airmirror=_Command(self))
 
     def __init_subclass__(cls, *, transient: bool | None = None, bad_input: bool | None = None) -> None:
         super().__init_subclass__()
@@ -36,6 +37,16 @@ class AirmirrorError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
+
+
+@dataclass(frozen=True)
+class _Command:
+    """The commands of a message: each for the error's flow, and its topics, where it has such facts."""
+
+    error: AirmirrorError
+
+    def __format__(self, words: str) -> str:
+        return command(*words.split(), flow=getattr(self.error, "flow", ""), topics=getattr(self.error, "topics", ()))
 
 
 def _rebuild(cls: type[AirmirrorError], facts: dict[str, Any]) -> AirmirrorError:

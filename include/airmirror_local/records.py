@@ -33,9 +33,7 @@ class RecordsNotProduced(AirmirrorError):
     topic: str
     count: int
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.count} records of {self.topic} were not produced: {self.reason}"
+    says = "{0.count} records of {0.topic} were not produced: {0.reason}"
 
 
 @dataclass(frozen=True)

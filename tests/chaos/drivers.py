@@ -144,7 +144,7 @@ def impatient() -> Iterator[None]:
     from airmirror.runbooks.failover import plan
     from airmirror.runbooks.migration import consumers
     from airmirror.runbooks.takeover import copies
-    from airmirror.runbooks.takeover.stop import await_stopped
+    from airmirror.runbooks.takeover.copies import await_stopped
     from airmirror.windows import fence
 
     with pytest.MonkeyPatch.context() as patched:

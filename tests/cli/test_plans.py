@@ -14,10 +14,9 @@ from airmirror.cli.plans import finding_lines
 from airmirror.report.document import Document, Finding, Level
 from airmirror.runbooks.failback.plan import FailbackPlan
 from airmirror.runbooks.failback.shown import shown_plan as shown_failback
-from airmirror.runbooks.failover.outcome import FailoverOutcome
 from airmirror.runbooks.failover.partitions import PartitionPoint
 from airmirror.runbooks.failover.plan import FailoverPlan
-from airmirror.runbooks.failover.shown import shown_outcome, shown_plan
+from airmirror.runbooks.failover.shown import FailoverOutcome, shown_outcome, shown_plan
 from airmirror.runbooks.migration.plan import MigrationPlan
 from airmirror.runbooks.migration.shown import shown_plan as shown_migration
 from airmirror.runbooks.moving import PutBack

@@ -38,9 +38,8 @@ from airmirror.runbooks.failback.outcome import FailbackOutcome
 from airmirror.runbooks.failback.plan import FailbackPlan
 from airmirror.runbooks.failback.shown import shown_outcome as shown_returned
 from airmirror.runbooks.failback.shown import shown_plan as shown_failback
-from airmirror.runbooks.failover.outcome import FailoverOutcome
 from airmirror.runbooks.failover.plan import FailoverPlan
-from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import FailoverOutcome, shown_outcome
 from airmirror.runbooks.failover.shown import shown_plan as shown_failover
 from airmirror.runbooks.migration.plan import MigrationPlan
 from airmirror.runbooks.migration.shown import shown_plan as shown_migration

@@ -22,7 +22,7 @@ from airmirror.flows.freezing import owners_now
 from airmirror.runbooks.failback.order import FailbackOrder
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.failback.rescue import rescue
-from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.runbooks.failover.shown import FailoverOutcome, outcome_of
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.wire.moves import GroupMove

@@ -25,9 +25,8 @@ from airmirror.runbooks.draining import DrainStopped, NotDrained, SourceNotQuiet
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failover import alone, steps
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
-from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import outcome_of, shown_outcome
 from airmirror.runbooks.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileFreezing
 from airmirror.runbooks.failover.undo import undo, undo_plan
 from airmirror.runbooks.moving import GroupsActive, MappingWriter

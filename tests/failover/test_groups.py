@@ -18,9 +18,8 @@ from airmirror.offsets.positions import held_back
 from airmirror.offsets.translation import Reason
 from airmirror.runbooks.failover.findings import kinds_finding
 from airmirror.runbooks.failover.groups import maybe_streams, rows_as_last_seen
-from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
-from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import outcome_of, shown_outcome
 from airmirror.runbooks.failover.steps import GroupsNotExact
 from airmirror.runbooks.moving import GroupsActive
 from airmirror.windows.mirror import Journal

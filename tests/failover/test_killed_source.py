@@ -18,7 +18,7 @@ from airmirror.flows.freezing import unfreeze
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.failback.plan import failback_plan
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.failover.outcome import outcome_of
+from airmirror.runbooks.failover.shown import outcome_of
 from airmirror.runbooks.failover.undo import undo
 from airmirror.slot import source as fetching
 from airmirror.windows.errors import FlowFrozen

@@ -13,8 +13,8 @@ from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
+from airmirror.runbooks.takeover.copies import await_stopped
 from airmirror.runbooks.takeover.exact import ComparedCopies, make_exact, told
-from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows import history

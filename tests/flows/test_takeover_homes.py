@@ -15,11 +15,10 @@ from airmirror.cli.main import app
 from airmirror.config import load
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
-from airmirror.runbooks.takeover.copies import take_over_copies
+from airmirror.runbooks.takeover.copies import await_stopped, take_over_copies
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.plan import takeover_plan
-from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.names import select
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.mirrormaker import start_mirrormaker

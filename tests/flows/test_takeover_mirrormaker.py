@@ -11,12 +11,11 @@ import pytest
 
 from airmirror.flows.verification import compare_all
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks.takeover.copies import Continued, take_over_copies
+from airmirror.runbooks.takeover.copies import Continued, MirrorMakerRuns, await_stopped, take_over_copies
 from airmirror.runbooks.takeover.handback import write_offsets
 from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_handback
 from airmirror.runbooks.takeover.order import HandbackOrder
 from airmirror.runbooks.takeover.plan import takeover_plan
-from airmirror.runbooks.takeover.stop import MirrorMakerRuns, await_stopped
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process

@@ -27,7 +27,7 @@ from airmirror.ledger import Ledger
 from airmirror.runbooks.errors import CannotUndo
 from airmirror.runbooks.migration import blocking
 from airmirror.runbooks.migration.blocking import BlockRefused
-from airmirror.runbooks.migration.undo import unblock_plan, undo_block, undo_move
+from airmirror.runbooks.migration.undo import undo_move, undo_plan
 from airmirror.topics.remote import TopicPlan
 from airmirror.wire.moves import ProducerBlock
 from airmirror_local.brokers import Broker
@@ -92,8 +92,9 @@ def test_it_comes_down_alone_when_an_undo_is_too_late(guarded: list[Broker], tmp
     with pytest.raises(CannotUndo):
         undone(flow)
     assert acls_of(east, flow.topic) == ["DENY WRITE"], "nothing was changed"
-    [down] = undo_block(flow.opened, move_of(flow.opened), ORDER).blocks
-    assert down.topic == flow.topic and unblock_plan(flow.opened, move_of(flow.opened)).blocks == ()
+    move, order = move_of(flow.opened), replace(ORDER, unblock=True)
+    [down] = undo_move(flow.opened, move, order, lambda phase: None).blocks
+    assert down.topic == flow.topic and undo_plan(flow.opened, move, order).blocks == ()
     assert acls_of(east, flow.topic) == [] and owners_now(flow.opened).why_frozen(flow.topic)
 
 

@@ -105,9 +105,9 @@ def test_a_shop(
         plan = migration_plan(flow.opened, 7 * DAY_MS)
     seen.assert_asking("the plan")
     assert seen.keys.keys() >= {9, 16, 29, 35, 48, 50, 61, 65, 66}, "and everything was asked"
-    assert not plan.source.unknown and not plan.target.unknown
+    assert not plan.facts.source.unknown and not plan.facts.target.unknown
     inventory(plan, prefix, a_user)
-    shop, alone = (each for each in plan.moves if each.topics[0].startswith(prefix))
+    shop, alone = (each for each in plan.facts.moves if each.topics[0].startswith(prefix))
     assert (shop.topics, shop.configured) == ((orders, payments), False) and alone.topics == (stock,)
     assert shop.groups == (f"{prefix}-idle-{payments}", f"{prefix}-new", f"{prefix}-old")
     assert len(shop.transactional_ids) == 2 and len(shop.ties) == 2
@@ -124,12 +124,12 @@ def test_a_shop(
     again = migration_plan(replace(flow.opened, flow=split), 7 * DAY_MS)
     assert levels(again)["transactions stay within a move group"] == "stop"
     assert "topics of first, second" in said(again, "transactions stay within a move group")
-    assert [each.name for each in again.moves if each.configured] == ["first", "second"]
+    assert [each.name for each in again.facts.moves if each.configured] == ["first", "second"]
 
 
 def inventory(plan: MigrationPlan, prefix: str, user: str) -> None:
     """What was made is in the inventory of the source."""
-    source = plan.source
+    source = plan.facts.source
     orders, payments = source.topics[f"{prefix}.orders"], source.topics[f"{prefix}.payments"]
     assert (orders.partitions, orders.replicas, orders.offsets) == (2, 1, 22) and (orders.bytes or 0) > 100
     assert orders.configs["cleanup.policy"] == "delete" and payments.offsets == 1

@@ -63,7 +63,7 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     assert (everything(east, *own), everything(west, *own)) == before
     assert report.is_good, report.problems
     assert "102 records equal on both sides, 3 of 3 groups exact" in report.headline, report.headline
-    there = {(each.group, each.partition): each.translation for each in report.proofs}
+    there = {(each.point.group, each.point.partition): each.point.translation for each in report.proofs}
     assert there[middle, 1] == 120 and there[old, 1] == 3
     base = tmp_path / "reports" / "rehearsal"
     page, _ = write_document(shown(report), base)

@@ -15,8 +15,8 @@ from airmirror.flows.prepare import caught_up
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.translation import Reason
-from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
+from airmirror.runbooks.failover.shown import outcome_of
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED, fail_over, windowed, with_groups
 from support.flows import mirror

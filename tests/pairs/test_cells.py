@@ -12,7 +12,7 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.flows import leases
 from airmirror.runbooks.takeover import copies
-from airmirror.runbooks.takeover.stop import await_stopped
+from airmirror.runbooks.takeover.copies import await_stopped
 from pairs.conditions import CONDITIONS, PREPARED, WRITTEN_BEFORE
 from pairs.estate import NAMED, ORDERS, STATES, Estate, build
 from pairs.facts import STANDING

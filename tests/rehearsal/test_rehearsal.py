@@ -79,7 +79,8 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     assert everything(flow, *groups) == before
     assert report.is_good, report.problems
     assert report.records == 172 and "0 of 172 records missing, 4 of 4 groups exact" in report.headline
-    proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.proofs}
+    points = [each.point for each in report.proofs]
+    proofs = {(each.group, each.partition): (each.translation, each.again) for each in points}
     assert proofs[middle, 0] == (7, 0) and proofs[middle, 1] == (100, 0) and proofs[past, 0][1] == 12
     assert 0 < report.seconds < sum(step.seconds for step in report.steps)
     assert all(step.name in report.holds for step in report.steps if step.is_failover)

@@ -264,6 +264,8 @@ def test_an_undo_waits_until_the_lease_is_free(monkeypatch: pytest.MonkeyPatch) 
 
     waiting = replace(book, undo=replace(book.undo, do=do))
     assert undo(waiting, world, ORDER, Progress(told.append)).headline == "undone" and not world.done
+    with pytest.raises(DecisionIncomplete):
+        undo(waiting, world, replace(ORDER, reason=" "))
     assert len(told) == 1 and "waits: " in told[0]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from airmirror.clusters.protocol.groups import list_every_group
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.runbooks.failover.outcome import outcome_of
 from airmirror.runbooks.failover.plan import failover_plan
+from airmirror.runbooks.failover.shown import outcome_of
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED, fail_over, windowed, with_groups
 from support.flows import Mirror, at_once, mirror

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from airmirror.flows.reset import ResetOrder, carry_out
+from airmirror.runbooks.takeover.copies import await_stopped
 from airmirror.runbooks.takeover.handback import positions, rest_body, write_offsets
 from airmirror.runbooks.takeover.order import HandbackOrder
-from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.connect_offsets import OffsetsTopicMissing

@@ -31,12 +31,10 @@ class NotInstalled(AirmirrorError, bad_input=True):
     module: str
     extra: str
     installs: str
-
-    def __str__(self) -> str:
-        return (
-            f"this needs {self.module}, which is not installed; the extra {self.extra!r} has it, where Airmirror was "
-            f"installed from: `{self.installs}`"
-        )
+    says = (
+        "this needs {0.module}, which is not installed; the extra {0.extra!r} has it, where Airmirror was installed from: "
+        "`{0.installs}`"
+    )
 
 
 def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:

@@ -92,6 +92,4 @@ class FlowNotEnabled(AirmirrorError, bad_input=True):
 
     path: str
     flow: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: flow {self.flow!r} is not enabled; set {self.flow}.enabled = true to replicate it"
+    says = "{0.path}: flow {0.flow!r} is not enabled; set {0.flow}.enabled = true to replicate it"

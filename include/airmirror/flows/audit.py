@@ -110,13 +110,11 @@ class MappingsGone(PartitionError):
     first: int
     last: int
     known: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.known}, the first that a mapping record "
-            "is left of, and the target has had records before it: their mapping records were pruned (retention.days), or "
-            "another flow or tool has copied them. These are neither compared nor copied again: choose a later interval"
-        )
+    says = (
+        "{0.where}: offsets {0.first} to {0.last} lie before offset {0.known}, the first that a mapping record is left of, "
+        "and the target has had records before it: their mapping records were pruned (retention.days), or another flow or "
+        "tool has copied them. These are neither compared nor copied again: choose a later interval"
+    )
 
 
 class NotReplicated(PartitionError):

@@ -50,9 +50,7 @@ class DecisionIncomplete(AirmirrorError, bad_input=True):
 
     flow: str
     missing: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: a decision needs {self.missing}: nothing was written"
+    says = "flow {0.flow!r}: a decision needs {0.missing}: nothing was written"
 
 
 def add_holds(

@@ -11,7 +11,7 @@ from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.log import offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
@@ -27,21 +27,17 @@ class NoSuchGroup(AirmirrorError, bad_input=True):
     flow: str
     cluster: str
     group: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: group {self.group!r} has no offsets on cluster {self.cluster!r}; "
-            f"{command('groups', flow=self.flow)} lists the groups that have"
-        )
+    says = (
+        "flow {0.flow!r}: group {0.group!r} has no offsets on cluster {0.cluster!r}; {airmirror:groups} lists the groups that "
+        "have"
+    )
 
 
 class NoSuchPosition(AirmirrorError, bad_input=True):
     """The text is neither an offset nor a time."""
 
     text: str
-
-    def __str__(self) -> str:
-        return f"--at {self.text}: write an offset (42) or a time (2026-11-21T08:00:00+00:00)"
+    says = "--at {0.text}: write an offset (42) or a time (2026-11-21T08:00:00+00:00)"
 
 
 @dataclass(frozen=True)

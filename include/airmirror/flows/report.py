@@ -10,7 +10,7 @@ from typing import Any
 
 from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command, counted
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
@@ -45,12 +45,10 @@ class NothingToReport(AirmirrorError, bad_input=True):
     flow: str
     cluster: str
     topic: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r} has not run yet, or this user may not see it: cluster {self.cluster!r} shows no topic "
-            f"{self.topic!r}; {command('run-window', flow=self.flow)} runs a first window"
-        )
+    says = (
+        "flow {0.flow!r} has not run yet, or this user may not see it: cluster {0.cluster!r} shows no topic {0.topic!r}; "
+        "{airmirror:run-window} runs a first window"
+    )
 
 
 def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> Document:

@@ -9,7 +9,7 @@ from itertools import count
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import delete_topics
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
@@ -35,10 +35,7 @@ class NotOfTheFlow(AirmirrorError, bad_input=True):
 
     flow: str
     topic: str
-
-    def __str__(self) -> str:
-        topics = command("topics", flow=self.flow)
-        return f"flow {self.flow!r} neither replicates topic {self.topic!r} nor has done so; see {topics}"
+    says = "flow {0.flow!r} neither replicates topic {0.topic!r} nor has done so; see {airmirror:topics}"
 
 
 def check_of_the_flow(mirror: Mirror, topics: Iterable[str]) -> None:

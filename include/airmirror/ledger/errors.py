@@ -64,12 +64,10 @@ class LedgerBegunAnew(AirmirrorError, transient=True):
 
     flow: str
     topic: str
-
-    def __str__(self) -> str:
-        return (
-            f"another process emptied the ledger of flow {self.flow!r} while {self.topic} was read into it "
-            f"({command('ledger', 'rebuild', flow=self.flow)}, or the topic was recreated); try again"
-        )
+    says = (
+        "another process emptied the ledger of flow {0.flow!r} while {0.topic} was read into it ({airmirror:ledger rebuild}, "
+        "or the topic was recreated); try again"
+    )
 
 
 class FreezeLost(AirmirrorError):

@@ -50,12 +50,10 @@ class CompilationFailed(AirmirrorError):
 
     python: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"the loops over records can't be compiled with {self.python}: {self.reason}; install the numba and "
-            "llvmlite versions of requirements-executor.txt"
-        )
+    says = (
+        "the loops over records can't be compiled with {0.python}: {0.reason}; install the numba and llvmlite versions of "
+        "requirements-executor.txt"
+    )
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,7 @@ class BadConnection(AirmirrorError, bad_input=True):
     cluster: str
     conn_id: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: Airflow connection {self.conn_id!r} ({self.cluster}.airflow.conn.id): {self.reason}"
+    says = "cluster {0.cluster!r}: Airflow connection {0.conn_id!r} ({0.cluster}.airflow.conn.id): {0.reason}"
 
 
 def with_connections(configuration: Configuration, flow: Flow) -> Flow:

@@ -23,13 +23,11 @@ class LedgerNotShared(AirmirrorError):
 
     file: str
     executor: str
-
-    def __str__(self) -> str:
-        return (
-            f"the ledger is the SQLite file {self.file}, and {self.executor} runs tasks where it is not: set "
-            "AIRMIRROR_LEDGER=postgresql+psycopg2://USER:PASSWORD@HOST/DATABASE, the same for every service of Airflow (an empty "
-            "database is enough), or AIRFLOW__CORE__EXECUTOR=LocalExecutor, if all of them run on one machine"
-        )
+    says = (
+        "the ledger is the SQLite file {0.file}, and {0.executor} runs tasks where it is not: set "
+        "AIRMIRROR_LEDGER=postgresql+psycopg2://USER:PASSWORD@HOST/DATABASE, the same for every service of Airflow (an empty "
+        "database is enough), or AIRFLOW__CORE__EXECUTOR=LocalExecutor, if all of them run on one machine"
+    )
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,10 @@ class WindowPaused(AirmirrorError):
 
     dag_id: str
     window: str
-
-    def __str__(self) -> str:
-        return (
-            f"window {self.window!r} was ended, because {self.dag_id} is paused: what it has committed counts, nothing of it is "
-            "left open, and the next window continues from there"
-        )
+    says = (
+        "window {0.window!r} was ended, because {0.dag_id} is paused: what it has committed counts, nothing of it is left "
+        "open, and the next window continues from there"
+    )
 
 
 class PauseWatch(BackgroundThread):

@@ -54,7 +54,6 @@ class Section:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of ``brief``."""
         return list(self.rows[0]) if self.brief == "*" and self.rows else self.brief.split()
 
 

@@ -24,12 +24,10 @@ class BadKey(AirmirrorError, bad_input=True):
 
     file: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"key file {self.file}: {self.reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
-            "`openssl pkey -in key.pem -pubout -out public.pem` writes its public key"
-        )
+    says = (
+        "key file {0.file}: {0.reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
+        "`openssl pkey -in key.pem -pubout -out public.pem` writes its public key"
+    )
 
 
 class NoReport(AirmirrorError, bad_input=True):
@@ -37,6 +35,4 @@ class NoReport(AirmirrorError, bad_input=True):
 
     file: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file} is no report: {self.reason}; give the .json file of a report"
+    says = "{0.file} is no report: {0.reason}; give the .json file of a report"

@@ -27,7 +27,7 @@ from airmirror.flows.prepare import (
     without_frozen,
     without_new,
 )
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import Ends, await_still, ends_of
 from airmirror.slot.attempts import run_slot
@@ -53,20 +53,16 @@ class SourceNotQuiet(RunbookError, transient=True):
     """A source that is still written to; where, and by which producers, as far as its brokers tell."""
 
     seconds: float
-
-    def what(self) -> str:
-        return (
-            f"the source is still written to after {self.seconds:.0f} s, so that this run froze nothing. Stop these "
-            "producers, and do this again"
-        )
+    says = (
+        "the source is still written to after {0.seconds:.0f} s, so that this run froze nothing. Stop these producers, and do "
+        "this again"
+    )
 
 
 class NotDrained(RunbookError, transient=True):
     """Partitions of which not everything is verified on the target; nothing was changed."""
 
-    def what(self) -> str:
-        status = command("status", flow=self.flow)
-        return f"not everything is verified on the target, so that nothing was changed; {status} shows what holds it up"
+    says = "not everything is verified on the target, so that nothing was changed; {airmirror:status} shows what holds it up"
 
 
 class DrainStopped(NotDrained, transient=False):
@@ -259,18 +255,12 @@ def last_writers(source: Routes, keys: Collection[TopicPartition]) -> dict[Topic
         names = producers_by_id(known_transactions(source))
     except UnsupportedBroker:
         return None
-    by_key: dict[TopicPartition, list[ActiveProducer]] = {}
-    for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True):
-        by_key.setdefault(each.partition, []).append(each)
-    return {
-        key: "; ".join(_in_words(each, names) for each in its if _is_recent(each, its[0]))
-        for key, its in by_key.items()
-    }
-
-
-def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
-    """Return whether a producer writes about as late as the last one, by its records' times."""
-    return each.open_from >= 0 or last.last_ms - each.last_ms < RECENT_MS
+    newest_first = sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True)
+    found = {}
+    for key, its in grouped((each.partition, each) for each in newest_first).items():
+        recent = [each for each in its if each.open_from >= 0 or its[0].last_ms - each.last_ms < RECENT_MS]
+        found[key] = "; ".join(_in_words(each, names) for each in recent)
+    return found
 
 
 def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:

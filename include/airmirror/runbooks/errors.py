@@ -21,10 +21,11 @@ class RunbookError(AirmirrorError):
 
     flow: str
     reasons: tuple[str, ...]
+    says = "a step was not taken"
 
     def what(self) -> str:
         """The event and the way out, in a sentence."""
-        return "a step was not taken"
+        return super().__str__()
 
     def __str__(self) -> str:
         return f"flow {self.flow!r}: {self.what()}\n{listed(self.reasons)}"
@@ -37,9 +38,7 @@ class CannotUndo(RunbookError):
 
     runbook: str
     way_out: str
-
-    def what(self) -> str:
-        return f"its {self.runbook} can't be undone as things are; {self.way_out}"
+    says = "its {0.runbook} can't be undone as things are; {0.way_out}"
 
 
 class Incomplete(AirmirrorError):
@@ -47,6 +46,4 @@ class Incomplete(AirmirrorError):
 
     flow: str
     headline: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.headline}"
+    says = "flow {0.flow!r}: {0.headline}"

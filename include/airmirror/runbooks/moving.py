@@ -58,19 +58,13 @@ class GroupsReadOn(RunbookError, transient=True):
     """Groups that have consumed further where they come from, while they were moved: their new positions are behind by that."""
 
     cluster: str
-
-    def what(self) -> str:
-        return (
-            f"groups have consumed further on cluster {self.cluster!r} while they were moved; stop these consumers, and do this "
-            "again"
-        )
+    says = "groups have consumed further on cluster {0.cluster!r} while they were moved; stop these consumers, and do this again"
 
 
 class GroupsDisplaced(RunbookError, transient=True):
     """Groups that another command moves, or puts back, at the same time: they may not stand where this one says."""
 
-    def what(self) -> str:
-        return "groups were moved by another command meanwhile; wait until it has ended, and do this again"
+    says = "groups were moved by another command meanwhile; wait until it has ended, and do this again"
 
 
 class PositionsRefused(RunbookError):
@@ -164,7 +158,6 @@ def remember_again(writer: MappingWriter, moves_: Collection[GroupMove]) -> None
 
 
 def are_left(groups: Sequence[GroupOffset]) -> bool:
-    """Return whether a position was not moved."""
     return any(each.reason for each in groups)
 
 
@@ -299,7 +292,6 @@ class PutBack:
 
     @property
     def why_not(self) -> str:
-        """The reason why it can't be put back, or ""."""
         if self.state and not Group(self.move.group, self.state).is_idle:
             return f"{self.name}: it has members on cluster {self.cluster!r}"
         if self.has_gone_on:

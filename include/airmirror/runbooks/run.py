@@ -47,8 +47,10 @@ def run(
 
 
 def undo(runbook: Runbook[S, O], site: S, order: O, progress: Progress = SILENT) -> Document:
-    """Undo what was done, as soon as the leases are free. Raises CannotUndo, FlowBusy, and what an undo raises."""
+    """Undo what was done, as soon as the leases are free. Raises DecisionIncomplete, CannotUndo, FlowBusy, and what an undo
+    raises."""
     assert runbook.undo is not None
+    check_decision(site.flow.name, order.reason, order.by)
     done = _patiently(runbook, site, partial(runbook.undo.do, site, order, progress), progress)
     return replace(done, by=order.by, reason=order.reason)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from airmirror.tell import Tell, silent
@@ -50,17 +50,17 @@ class OrderOption:
     and the most that a number may be. ``setting``: the setting of the flow that holds where a bool is not given (None).
     """
 
-    name: str
-    type: Any
-    default: Any
     help: str
-    title: str
-    flag: str
-    verbs: tuple[Verb, ...]
-    is_required: bool
-    is_asked: bool
-    within: tuple[float | None, float | None]
-    setting: str
+    default: Any
+    title: str = ""
+    flag: str = ""
+    verbs: tuple[Verb, ...] = ("run",)
+    is_required: bool = False
+    is_asked: bool = True
+    within: tuple[float | None, float | None] = (None, None)
+    setting: str = ""
+    name: str = ""
+    type: Any = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -68,23 +68,9 @@ class OrderOption:
         return get_args(self.type)
 
 
-def option(
-    help: str,
-    default: Any,
-    title: str = "",
-    *,
-    flag: str = "",
-    verbs: tuple[Verb, ...] = ("run",),
-    is_required: bool = False,
-    is_asked: bool = True,
-    within: tuple[float | None, float | None] = (None, None),
-    setting: str = "",
-) -> Any:
-    """A dataclass field of an order that commands and forms offer."""
-    metadata = {"help": help, "title": title, "flag": flag, "verbs": verbs, "setting": setting}
-    return field(
-        default=default, metadata=metadata | {"is_required": is_required, "is_asked": is_asked, "within": within}
-    )
+def option(help: str, default: Any, title: str = "", **more: Any) -> Any:
+    """A dataclass field of an order that commands and forms offer; ``more``: as ``OrderOption`` has it."""
+    return field(default=default, metadata={"option": OrderOption(help, default, title, **more)})
 
 
 class Site(Protocol):
@@ -184,13 +170,13 @@ class Runbook(Generic[S, O]):
         """The options that its order has for a verb, in order."""
         hints, found = get_type_hints(self.order), []
         for each in fields(self.order):
-            given = dict(each.metadata)
-            if verb in given.get("verbs", ()):
+            given: OrderOption | None = each.metadata.get("option")
+            if given is not None and verb in given.verbs:
                 hint = hints[each.name]
-                given["title"] = given["title"] or each.name.replace("_", " ").capitalize()
-                given["flag"] = given["flag"] or each.name.replace("_", "-")
                 kind = tuple if get_origin(hint) is tuple else bool if hint == bool | None else hint
-                found.append(OrderOption(name=each.name, type=kind, default=each.default, **given))
+                title = given.title or each.name.replace("_", " ").capitalize()
+                flag = given.flag or each.name.replace("_", "-")
+                found.append(replace(given, name=each.name, type=kind, title=title, flag=flag))
         return found
 
 

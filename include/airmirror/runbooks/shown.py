@@ -12,11 +12,11 @@ from airmirror.runbooks.moving import PutBack
 from airmirror.topics.drift import Drift
 
 
-def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Finding:
+def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str = "", way_out: str = "") -> Finding:
     """A rule about names: *ok* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
     if not found:
         return Finding("ok", what, fine)
-    return Finding(level, what, f"{said}: {named(found)}", way_out)
+    return Finding(level, what, f"{said}: {named(found)}" if said else named(found), way_out)
 
 
 def put_back_section(groups: Sequence[PutBack]) -> Section:

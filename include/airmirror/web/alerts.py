@@ -183,9 +183,7 @@ class NoSuchDag(AirmirrorError):
     """A DAG that Airflow does not have (yet)."""
 
     dag_id: str
-
-    def __str__(self) -> str:
-        return f"Airflow has no DAG {self.dag_id!r} (yet): see its import errors, and AIRMIRROR_CONFIG of its DAG processor"
+    says = "Airflow has no DAG {0.dag_id!r} (yet): see its import errors, and AIRMIRROR_CONFIG of its DAG processor"
 
 
 def start_run(dag_id: str, run_id: str, conf: Mapping[str, Any], *, note: str, user: str) -> tuple[str, str]:

@@ -28,13 +28,11 @@ class OffsetsTopicMissing(AirmirrorError):
     flow: str
     cluster: str
     topic: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: cluster {self.cluster!r} has no topic {self.topic!r} with the progress of MirrorMaker 2 "
-            f"({self.flow}.takeover.offsets.topics): name the offset.storage.topic of the Connect workers that ran it, or "
-            f"nothing where none has run"
-        )
+    says = (
+        "flow {0.flow!r}: cluster {0.cluster!r} has no topic {0.topic!r} with the progress of MirrorMaker 2 "
+        "({0.flow}.takeover.offsets.topics): name the offset.storage.topic of the Connect workers that ran it, or nothing "
+        "where none has run"
+    )
 
 
 def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) -> State:

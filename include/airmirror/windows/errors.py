@@ -15,14 +15,12 @@ class HangingTransaction(PartitionError):
     producer_epoch: int
     first: int
     records: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: a transaction of producer {self.producer_id} (epoch {self.producer_epoch}) is open from offset "
-            f"{self.first} on, and it is none of those that this user may see (Describe on transactional ids), so "
-            f"{self.records} offsets after it can't be read; as an administrator, `kafka-transactions.sh find-hanging "
-            f"--topic {self.topic} --partition {self.partition}` says whether it hangs, or only takes long"
-        )
+    says = (
+        "{0.where}: a transaction of producer {0.producer_id} (epoch {0.producer_epoch}) is open from offset {0.first} on, "
+        "and it is none of those that this user may see (Describe on transactional ids), so {0.records} offsets after it "
+        "can't be read; as an administrator, `kafka-transactions.sh find-hanging --topic {0.topic} --partition {0.partition}` "
+        "says whether it hangs, or only takes long"
+    )
 
 
 class ProgressDiffers(PartitionError):
@@ -102,12 +100,7 @@ class TargetDiffers(CopyError):
     offset: int
     target_offset: int
     difference: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offset {self.offset} differs from {self.remote} offset {self.target_offset} on cluster "
-            f"{self.target!r}: {self.difference}"
-        )
+    says = "{0.where}: offset {0.offset} differs from {0.remote} offset {0.target_offset} on cluster {0.target!r}: {0.difference}"
 
 
 class Unaccounted(PartitionError):
@@ -116,9 +109,7 @@ class Unaccounted(PartitionError):
     first: int
     last: int
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: offsets {self.first} to {self.last} are not accounted for: {self.reason}"
+    says = "{0.where}: offsets {0.first} to {0.last} are not accounted for: {0.reason}"
 
 
 class FlowBusy(AirmirrorError, transient=True):
@@ -210,12 +201,10 @@ class SameCluster(AirmirrorError, bad_input=True):
     source: str
     target: str
     brokers: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: {self.source!r} and {self.target!r} are the same cluster (id {self.cluster_id}, brokers "
-            f"{self.brokers}); correct bootstrap.servers of one of them"
-        )
+    says = (
+        "flow {0.flow!r}: {0.source!r} and {0.target!r} are the same cluster (id {0.cluster_id}, brokers {0.brokers}); "
+        "correct bootstrap.servers of one of them"
+    )
 
 
 class EqualClusterIds(AirmirrorError, bad_input=True):
@@ -227,11 +216,8 @@ class EqualClusterIds(AirmirrorError, bad_input=True):
     target: str
     source_brokers: str
     target_brokers: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: {self.source!r} (brokers {self.source_brokers}) and {self.target!r} (brokers "
-            f"{self.target_brokers}) have the same cluster id {self.cluster_id}: they are one cluster behind two "
-            "listeners, which can't be mirrored to itself, or two that were formatted with one id; only where they are "
-            f"two: {self.flow}.equal.cluster.ids.allowed = true"
-        )
+    says = (
+        "flow {0.flow!r}: {0.source!r} (brokers {0.source_brokers}) and {0.target!r} (brokers {0.target_brokers}) have the "
+        "same cluster id {0.cluster_id}: they are one cluster behind two listeners, which can't be mirrored to itself, or two "
+        "that were formatted with one id; only where they are two: {0.flow}.equal.cluster.ids.allowed = true"
+    )

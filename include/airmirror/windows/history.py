@@ -4,7 +4,7 @@ The target's log below the first mapping record is followed, record by record, i
 that is mapped was seen to be equal on both sides (invariant D). A record that was copied twice is mapped where it lies first.
 What is mapped reaches without a gap to the first mapping record (invariant C): what lies before a record that was skipped is
 not mapped. Of a compacted topic a record that one side has may belong to a hole of the other's; whether a cleaner may have taken
-it there, a later record of its key tells, which is looked at by ``runbooks.takeover.compacted``. Only reads.
+it there, a later record of its key tells, which is looked at by ``runbooks.takeover.exact``. Only reads.
 """
 
 from __future__ import annotations

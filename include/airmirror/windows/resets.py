@@ -43,9 +43,7 @@ class ResetNotPossible(AirmirrorError, bad_input=True):
     partition: str
     choice: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"{self.partition}: --{self.choice} is not possible: {self.reason}"
+    says = "{0.partition}: --{0.choice} is not possible: {0.reason}"
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,10 @@ class TailTooLong(CopyError):
     """More records past the progress than are compared."""
 
     records: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: cluster {self.target!r} holds more than {self.records} records in {self.remote_topic!r} past "
-            "the progress of MirrorMaker 2; stop MirrorMaker 2 in order, so that it writes its progress, and try again"
-        )
+    says = (
+        "{0.where}: cluster {0.target!r} holds more than {0.records} records in {0.remote_topic!r} past the progress of "
+        "MirrorMaker 2; stop MirrorMaker 2 in order, so that it writes its progress, and try again"
+    )
 
 
 class TailDiffers(CopyError):

@@ -27,9 +27,8 @@ from airmirror.runbooks.failback.rescue import rescue
 from airmirror.runbooks.failback.runbook import FAILBACK
 from airmirror.runbooks.failback.steps import return_step
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.runbook import FAILOVER
-from airmirror.runbooks.failover.shown import shown_outcome
+from airmirror.runbooks.failover.shown import FailoverOutcome, outcome_of, shown_outcome
 from airmirror.runbooks.moving import GroupsActive
 from airmirror.runbooks.run import run
 from airmirror.runbooks.runbook import Ran

@@ -24,12 +24,11 @@ from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import Opened, open_flow, prepare
 from airmirror.partitions import TopicPartition
-from airmirror.runbooks.takeover.copies import Continued, take_over_copies
+from airmirror.runbooks.takeover.copies import Continued, await_stopped, take_over_copies
 from airmirror.runbooks.takeover.handback import positions
 from airmirror.runbooks.takeover.handback_check import HandbackVerdict, check_handback
 from airmirror.runbooks.takeover.plan import TakeoverPlan, takeover_plan
 from airmirror.runbooks.takeover.shown import shown_plan
-from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.windows.window import WindowOrder
 from airmirror_local.brokers import Broker
 from airmirror_local.demo.frame import Step, prove, start_clusters, steps

@@ -38,9 +38,7 @@ class TwoSchedules(AirmirrorError):
     flow: str
     one: str
     other: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.one} and {self.other} are of one DAG: write both as cron lines, or the same for both"
+    says = "flow {0.flow!r}: {0.one} and {0.other} are of one DAG: write both as cron lines, or the same for both"
 
 
 def schedule(

@@ -56,12 +56,10 @@ class NoOffsets(AirmirrorError):
 
     flow: str
     what: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: a run for {self.what!r} needs one topic, one partition, the first offset and "
-            "the offset before which it ends: fill them in"
-        )
+    says = (
+        "flow {0.flow!r}: a run for {0.what!r} needs one topic, one partition, the first offset and the offset before which "
+        "it ends: fill them in"
+    )
 
 
 class BadRange(AirmirrorError):

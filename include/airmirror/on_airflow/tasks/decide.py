@@ -81,11 +81,7 @@ class NoPartitionsNamed(AirmirrorError):
     """A run that an operator has started with a configuration that names no partitions."""
 
     given: str
-
-    def __str__(self) -> str:
-        return (
-            f"`held` of this run's configuration is to be a list of [topic, partition, last offset], not {self.given}"
-        )
+    says = "`held` of this run's configuration is to be a list of [topic, partition, last offset], not {0.given}"
 
 
 def _not_written(

@@ -38,9 +38,7 @@ class NotProven(AirmirrorError):
 
     flow: str
     verdict: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: {self.verdict} The report says which and why."
+    says = "flow {0.flow!r}: {0.verdict} The report says which and why."
 
 
 class ClustersDiffer(AirmirrorError):
@@ -72,12 +70,10 @@ class SlowPattern(AirmirrorError):
 
     comparison: str
     pattern: str
-
-    def __str__(self) -> str:
-        return (
-            f"comparison {self.comparison!r}: {self.pattern!r} may take for ever to match: a pattern of a run has one repetition "
-            f"and no group; others belong into compare.{self.comparison}.topics"
-        )
+    says = (
+        "comparison {0.comparison!r}: {0.pattern!r} may take for ever to match: a pattern of a run has one repetition and no "
+        "group; others belong into compare.{0.comparison}.topics"
+    )
 
 
 @dataclass(frozen=True)

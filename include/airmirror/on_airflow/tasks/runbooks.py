@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.selection import Selection
 from airmirror.ledger.pages import PagePlace
 from airmirror.on_airflow.deployment import Deployment
@@ -56,10 +56,7 @@ class NothingLeft(AirmirrorError):
     flow: str
     runbook: str
     why: str
-
-    def __str__(self) -> str:
-        plan = command(self.runbook, "plan", flow=self.flow)
-        return f"flow {self.flow!r}: nothing of its {self.runbook} is left: {self.why}; {plan} shows how things are"
+    says = "flow {0.flow!r}: nothing of its {0.runbook} is left: {0.why}; {airmirror:{0.runbook} plan} shows how things are"
 
 
 class RehearsalFailed(AirmirrorError):

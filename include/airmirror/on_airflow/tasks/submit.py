@@ -52,11 +52,10 @@ class SubmittedWindowFailed(AirmirrorError):
     def transient(self) -> bool:  # type: ignore[override]
         return self.again
 
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: spark-submit of window {self.window!r} failed; the lines above that begin with "
-            f"'airmirror:' say why ({self.reason})"
-        )
+    says = (
+        "flow {0.flow!r}: spark-submit of window {0.window!r} failed; the lines above that begin with 'airmirror:' say why "
+        "({0.reason})"
+    )
 
 
 class LedgerOutOfReach(AirmirrorError):
@@ -75,12 +74,10 @@ class DriverNotPossible(AirmirrorError):
     """A standalone master runs no Python drivers."""
 
     conn_id: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark connection {self.conn_id!r} has deploy mode cluster and a standalone master, on which Spark runs no Python "
-            "drivers; use deploy mode client, or a Spark Connect server in front of that cluster"
-        )
+    says = (
+        "Spark connection {0.conn_id!r} has deploy mode cluster and a standalone master, on which Spark runs no Python "
+        "drivers; use deploy mode client, or a Spark Connect server in front of that cluster"
+    )
 
 
 class SparkSubmitMissing(AirmirrorError):
@@ -88,24 +85,20 @@ class SparkSubmitMissing(AirmirrorError):
 
     conn_id: str
     binary: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark connection {self.conn_id!r} needs {self.binary}, which is not on this worker's PATH: PySpark, of Airmirror's "
-            "extra 'spark', contains it"
-        )
+    says = (
+        "Spark connection {0.conn_id!r} needs {0.binary}, which is not on this worker's PATH: PySpark, of Airmirror's extra "
+        "'spark', contains it"
+    )
 
 
 class KubernetesClientMissing(AirmirrorError):
     """A Kubernetes master, and an Airflow that can't speak to one."""
 
     conn_id: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark connection {self.conn_id!r} has a Kubernetes master, for which Airflow lacks a package; on every machine "
-            "that runs tasks: pip install apache-airflow-providers-cncf-kubernetes"
-        )
+    says = (
+        "Spark connection {0.conn_id!r} has a Kubernetes master, for which Airflow lacks a package; on every machine that "
+        "runs tasks: pip install apache-airflow-providers-cncf-kubernetes"
+    )
 
 
 def submitting(

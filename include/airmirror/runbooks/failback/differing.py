@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from airmirror.errors import command
 from airmirror.flows.freezing import overtaking, taken
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.ledger import FlowLedger
@@ -31,14 +30,11 @@ class ReturnDiffers(RunbookError):
     """Records that were replicated or returned, and differ between both sides: the flow stays frozen."""
 
     topics: tuple[str, ...]  # that the order names: for them alone a loss is accepted
-
-    def what(self) -> str:
-        words = ("failback", "run", "--accept-loss", "--reason", "…")
-        shown, done = (command(*words, *yes, flow=self.flow, topics=self.topics) for yes in ((), ("--yes",)))
-        return (
-            f"it stays frozen: not all is equal on both sides; {shown} lists every record that differs; {done} leaves them as "
-            "they are on both sides, in no account, and continues"
-        )
+    says = (
+        "it stays frozen: not all is equal on both sides; {airmirror:failback run --accept-loss --reason …} lists every record "
+        "that differs; {airmirror:failback run --accept-loss --reason … --yes} leaves them as they are on both sides, in no "
+        "account, and continues"
+    )
 
 
 def settle(forward: Opened, topics: Collection[str], order: FailbackOrder, tell: Tell = silent) -> None:

@@ -19,7 +19,6 @@ from airmirror.evidence.logs import Log
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.partitions import CopyFacts, TopicPartition
-from airmirror.report.document import now_ms
 from airmirror.runbooks.failback.differing import accepted, freezes
 from airmirror.runbooks.failback.divergence import Offsets, Span
 from airmirror.runbooks.failback.order import FailbackOrder
@@ -51,7 +50,6 @@ class FailbackOutcome:
     """
 
     order: FailbackOrder
-    ended_ms: int
     seconds: float
     plan: FailbackPlan
     returned: tuple[Returned, ...]
@@ -79,7 +77,6 @@ def outcome_of(pair: Pair, order: FailbackOrder, groups: Sequence[GroupOffset], 
     moves = now.reverse.ledger.of_kind(GroupMove)
     return FailbackOutcome(
         order=order,
-        ended_ms=now_ms(),
         seconds=seconds,
         plan=failback_plan(now.forward),
         returned=tuple(filter(ordered, returned(now.forward))),

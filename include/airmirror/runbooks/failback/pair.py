@@ -18,7 +18,6 @@ from airmirror.wire.moves import FAILBACK, GroupMove
 
 
 def lease_name() -> str:
-    """A new name for a lease of a return."""
     return f"{FAILBACK}{uuid.uuid4().hex[:12]}"
 
 
@@ -27,13 +26,10 @@ class NoReverseFlow(AirmirrorError):
 
     flow: str
     reverse: str
-
-    def __str__(self) -> str:
-        plan = command("failback", "plan", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: its records return by flow {self.reverse!r}, which is not enabled: add "
-            f"`{self.reverse}.enabled = true`, with `{self.reverse}.topics` of what else it is to replicate; then ask {plan}"
-        )
+    says = (
+        "flow {0.flow!r}: its records return by flow {0.reverse!r}, which is not enabled: add `{0.reverse}.enabled = true`, with "
+        "`{0.reverse}.topics` of what else it is to replicate; then ask {airmirror:failback plan}"
+    )
 
 
 class NothingReturns(AirmirrorError, bad_input=True):
@@ -66,7 +62,6 @@ class Pair:
 
     @property
     def others(self) -> list[Flow]:
-        """The reverse flow, where one is enabled."""
         return [] if self.reverse_or_none is None else [self.reverse_or_none.flow]
 
     @property
@@ -125,7 +120,6 @@ def both_leased(pair: Pair, tell: Tell) -> Iterator[tuple[GrantedLease, GrantedL
 
 @contextmanager
 def opens_pair(open_flow: OpenFlow, order: Order) -> Iterator[Pair]:
-    """Open a flow, and the reverse flow where it is enabled."""
     with open_flow("") as forward:
         if not forward.configuration.has_reverse(forward.flow):
             yield Pair(forward, None)

@@ -15,6 +15,7 @@ from airmirror.runbooks.failback.returning import MIXED
 from airmirror.runbooks.failover.findings import drift_finding, kinds_finding, reverse_finding
 from airmirror.runbooks.failover.groups import kinds_of
 from airmirror.runbooks.failover.plan import unreachable
+from airmirror.runbooks.shown import judged
 from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.owners import Ownership
@@ -28,10 +29,10 @@ class SourceStillGone(AirmirrorError, transient=True):
 
     flow: str
     reason: str
-
-    def __str__(self) -> str:
-        known = command("failover", "plan", flow=self.flow)
-        return f"flow {self.flow!r}: what diverged is read on its source, which is not back: {self.reason}; until then: {known}"
+    says = (
+        "flow {0.flow!r}: what diverged is read on its source, which is not back: {0.reason}; until then: "
+        "{airmirror:failover plan}"
+    )
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def _findings(
     left = {each.topic for each in rows if each.never.records}
     wanted = topics or (sorted(left) if left.issubset(apart) else ())  # an order for the flow leaves what is apart
     rescue = command("failback", "run", "--step", "rescue", "--reason", "…", "--yes", flow=flow, topics=wanted)
+    problems = [f"{each.key}: {each.problem}" for each in rows if each.problem]
     never = [f"{each.key} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.key} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
@@ -141,14 +143,10 @@ def _findings(
             "it is not frozen: its next window copies the rest, where no application has written to the remote topic",
             command("flow", "freeze", "--reason", "…", "--yes", flow=flow),
         ),
-        _judged("the source's logs are those that were copied", [f"{r.key}: {r.problem}" for r in rows if r.problem]),
-        _judged("all of the source can be read", unread, ends, refused),
-        _judged("all records of the source are replicated or rescued", never, rescue, refused),
+        judged("warn", "the source's logs are those that were copied", problems, "yes"),
+        judged(refused, "all of the source can be read", unread, "yes", way_out=ends),
+        judged(refused, "all records of the source are replicated or rescued", never, "yes", way_out=rescue),
         Finding("ok", NEW, named(waits) + ": the flow copies them when it is unfrozen" if waits else "none"),
-        _judged("no application has written on the target since", since),
-        _judged("all that was replicated is verified", unverified, command("verify", flow=flow)),
+        judged("warn", "no application has written on the target since", since, "yes"),
+        judged("warn", "all that was replicated is verified", unverified, "yes", way_out=command("verify", flow=flow)),
     ]
-
-
-def _judged(what: str, found: Sequence[str], way_out: str = "", level: Level = "warn") -> Finding:
-    return Finding(level, what, named(found), way_out) if found else Finding("ok", what, "yes")

@@ -25,7 +25,6 @@ from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.evidence.logs import Log
 from airmirror.flows.freezing import check_none_returns, overtaking, owners_now
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failback.divergence import Divergence, Offsets
@@ -73,12 +72,10 @@ class RescueRefused(AirmirrorError):
     offset: int
     into: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}-{self.partition} from offset {self.offset} on: topic {self.into!r} of cluster {self.cluster!r} does "
-            f"not take it: {self.reason}; mend that (its max.message.bytes, the right to write to it), and run it again"
-        )
+    says = (
+        "{0.topic}-{0.partition} from offset {0.offset} on: topic {0.into!r} of cluster {0.cluster!r} does not take it: "
+        "{0.reason}; mend that (its max.message.bytes, the right to write to it), and run it again"
+    )
 
 
 class RescueTopicUnfit(AirmirrorError):
@@ -88,12 +85,10 @@ class RescueTopicUnfit(AirmirrorError):
     topic: str
     partitions: int
     wanted: int
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: topic {self.topic!r} has {self.partitions} partitions, and {self.wanted} are needed: "
-            f"`kafka-topics.sh --bootstrap-server … --alter --topic {self.topic} --partitions {self.wanted}`"
-        )
+    says = (
+        "cluster {0.cluster!r}: topic {0.topic!r} has {0.partitions} partitions, and {0.wanted} are needed: "
+        "`kafka-topics.sh --bootstrap-server … --alter --topic {0.topic} --partitions {0.wanted}`"
+    )
 
 
 @dataclass(frozen=True)
@@ -119,10 +114,9 @@ def to_rescue(plan: FailbackPlan, order: FailbackOrder) -> list[PartitionToRescu
 def rescue(opened: Opened, order: FailbackOrder, tell: Tell = silent) -> tuple[list[PartitionToRescue], FailbackPlan]:
     """Copy what was never replicated; what was to be copied, and how things are after it. Done again, it copies what is left.
 
-    Raises DecisionIncomplete, FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,
+    Raises FlowNotFrozen, NothingReturns, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused,
     FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(opened.flow.name, order.reason, order.by)
     _check_frozen(opened, order.topics)
     flow = opened.flow
     with (

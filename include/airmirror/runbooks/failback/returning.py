@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
 from airmirror.errors import command
 from airmirror.flows.freezing import commit_change, owners_now
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.draining import undrained
@@ -46,8 +44,7 @@ MIXED = "is an aggregate: what applications have written can't be distinguished 
 class ReturnRefused(RunbookError):
     """A return that can't begin; nothing was changed."""
 
-    def what(self) -> str:
-        return f"nothing returns to its source yet; {command('failback', 'plan', flow=self.flow)} shows how things are"
+    says = "nothing returns to its source yet; {airmirror:failback plan} shows how things are"
 
 
 class ReturnNotMade(ReturnRefused, transient=True):
@@ -58,34 +55,28 @@ class LeftOnSource(RunbookError):
     """Records of the source that are not on the target, and would be left there: neither rescued, nor left on purpose."""
 
     topics: tuple[str, ...]  # that the order names, as below
-
-    def what(self) -> str:
-        failback = partial(command, "failback", flow=self.flow, topics=self.topics)
-        rescue = failback("run", "--step", "rescue", "--reason", "…", "--yes")
-        undo = failback("undo", "--reason", "…", "--yes")
-        return (
-            f"records of its source are not replicated; {rescue} copies them to the target (where records return already, "
-            f"{undo} goes before it); or leave them where they are, on the source alone, with --leave"
-        )
+    says = (
+        "records of its source are not replicated; {airmirror:failback run --step rescue --reason … --yes} copies them to the "
+        "target (where records return already, {airmirror:failback undo --reason … --yes} goes before it); or leave them where "
+        "they are, on the source alone, with --leave"
+    )
 
 
 class ReturnNotDrained(RunbookError, transient=True):
     """Remote topics that were written to since the last window that copied them back; the return was not ended."""
 
     topics: tuple[str, ...]
-
-    def what(self) -> str:
-        again = command("failback", "run", "--reason", "…", "--yes", flow=self.flow, topics=self.topics)
-        return f"not all has returned; stop the applications on its target, then do what is left: {again}"
+    says = (
+        "not all has returned; stop the applications on its target, then do what is left: "
+        "{airmirror:failback run --reason … --yes}"
+    )
 
 
 def begin_return(pair: Pair, order: FailbackOrder, tell: Tell = silent) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
-    Raises DecisionIncomplete, NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
-    error.
+    Raises NothingReturns, ReturnRefused, LeftOnSource, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(pair.reverse.flow.name, order.reason, order.by)
     names = returnable(pair, order)
     if {each.topic for each in pair.forward.ledger.unverified()} & set(names.values()):
         settle(pair.forward, names.values(), order, tell)
@@ -166,7 +157,6 @@ def end_return(pair: Pair, names: Mapping[str, str], order: FailbackOrder, tell:
 
 @contextmanager
 def _mirrors(pair: Pair) -> Iterator[tuple[Mirror, Mirror]]:
-    """Both flows, each with a session of its own at both clusters."""
     with (
         Mirror.open(pair.forward.flow, pair.forward.ledger, "return") as ahead,
         Mirror.open(pair.reverse.flow, pair.reverse.ledger, "return") as back,

@@ -133,7 +133,6 @@ def shown_outcome(done: FailbackOutcome) -> Document:
         sections=[*sections, *_sections(done.plan, brief=False)],
         by=done.order.by,
         reason=done.order.reason,
-        made_ms=done.ended_ms,
     )
 
 

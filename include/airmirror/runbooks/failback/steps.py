@@ -38,13 +38,11 @@ class GroupsNotBack(RunbookError):
     finishes it without them."""
 
     anyway: str
-
-    def what(self) -> str:
-        shown = command("groups", flow=self.flow)
-        return (
-            f"groups would not resume at the very next record, so that its return was not finished; {shown} shows them; where an "
-            f"undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or: {self.anyway}"
-        )
+    says = (
+        "groups would not resume at the very next record, so that its return was not finished; {airmirror:groups} shows them; "
+        "where an undo has put them back, take the step move_groups again; else leave them out with groups.exclude, or: "
+        "{0.anyway}"
+    )
 
 
 class ReturnFirst(AirmirrorError):
@@ -52,13 +50,10 @@ class ReturnFirst(AirmirrorError):
 
     flow: str
     topics: tuple[str, ...]
-
-    def __str__(self) -> str:
-        words = ("failback", "run", "--step", "return", "--reason", "…", "--yes")
-        begin = command(*words, flow=self.flow, topics=self.topics)
-        return (
-            f"flow {self.flow!r}: nothing of what is frozen returns to its source; take the step return first: {begin}"
-        )
+    says = (
+        "flow {0.flow!r}: nothing of what is frozen returns to its source; take the step return first: "
+        "{airmirror:failback run --step return --reason … --yes}"
+    )
 
 
 def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:

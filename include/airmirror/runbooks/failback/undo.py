@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import commit_change
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
 from airmirror.report.document import Document, Section
 from airmirror.runbooks.errors import CannotUndo
@@ -54,9 +53,8 @@ def look(pair: Pair, order: FailbackOrder) -> Document:
 
 def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Document:
     """End the return of the order's topics, none: for the whole flow, under the leases of both flows; done again, it does what is
-    left. Raises DecisionIncomplete, NothingReturns, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
+    left. Raises NothingReturns, CannotUndo, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
-    check_decision(pair.flow.name, order.reason, order.by)
     found = undo_plan(pair, order.topics)
     if not found.topics and not found.groups:
         return _shown(found, order, done=True)  # no window is ended for nothing

@@ -189,9 +189,8 @@ def _names(groups: Sequence[GroupPoint]) -> Finding:
     found = sorted(
         {f"{point.group} reads {point.topic}, which is {point.remote_topic}" for point in groups if point.other_name}
     )
-    if not found:
-        return Finding("ok", what, "none has read anything else there" if groups else "there are none")
-    return Finding("warn", what, named(found), "let their consumers subscribe to these names there")
+    fine = "none has read anything else there" if groups else "there are none"
+    return judged("warn", what, found, fine, way_out="let their consumers subscribe to these names there")
 
 
 def _streams(applications: Sequence[str], partitions: Sequence[PartitionPoint]) -> Iterator[Finding]:

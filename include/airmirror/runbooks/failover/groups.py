@@ -29,7 +29,7 @@ from airmirror.offsets.positions import (
 from airmirror.offsets.replicated import extents
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
-from airmirror.partitions import GroupPartition, OfCopy, TopicPartition
+from airmirror.partitions import GroupPartition, OfCopy, TopicPartition, grouped
 from airmirror.runbooks.moving import OnTarget, moved
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
@@ -85,20 +85,18 @@ Kinds = Mapping[str, Sequence[str]]  # names of groups by their kind
 
 def kinds_of(routes: Routes, settings: Settings) -> Kinds:
     """The groups of a cluster that a flow is to move, whatever their kind. Raises GroupsNotRead, BrokerUnreachable."""
-    chosen, found = _chosen(settings), dict[str, list[str]]()
-    for each in sorted(list_every_group(routes), key=lambda group: group.name):
-        if chosen.matches(each.name):
-            kind = each.protocol if each.protocol not in ("", "consumer") else each.kind or "classic"
-            found.setdefault(kind, []).append(each.name)
-    return found
+    chosen = _chosen(settings)
+    return grouped(
+        (each.protocol if each.protocol not in ("", "consumer") else each.kind or "classic", each.name)
+        for each in sorted(list_every_group(routes), key=lambda group: group.name)
+        if chosen.matches(each.name)
+    )
 
 
 def kinds_as_last_seen(journal: Journal) -> Kinds:
     """The same of the groups whose lags the ledger remembers; of share groups it remembers nothing."""
-    found: dict[str, list[str]] = {}
-    for name, kind in sorted({(lag.group, lag.kind or "") for lag in _lags_last_seen(journal)}):
-        found.setdefault(kind or "of an unknown kind", []).append(name)
-    return found
+    seen = sorted({(lag.group, lag.kind or "") for lag in _lags_last_seen(journal)})
+    return grouped((kind or "of an unknown kind", name) for name, kind in seen)
 
 
 def maybe_streams(journal: Journal, rows: Iterable[GroupPosition]) -> list[str]:

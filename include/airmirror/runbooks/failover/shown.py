@@ -3,19 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from airmirror.errors import counted
 from airmirror.flows.prepare import Opened
+from airmirror.ledger import GroupOffset
 from airmirror.report.document import Document, Section, nothing_stops
 from airmirror.rows import rows_of
+from airmirror.runbooks.failover.alone import Unproven
 from airmirror.runbooks.failover.order import FailoverOrder
-from airmirror.runbooks.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.runbooks.failover.plan import FailoverPlan, failover_plan
 from airmirror.runbooks.runbook import Progress, Ran
 from airmirror.runbooks.shown import differences
 
 POSITION = "group topic partition position resumes_at=translation read_again=again result"  # of a GroupPoint
+
+
+@dataclass(frozen=True)
+class FailoverOutcome:
+    """``plan``: how things are after it; ``unproven``: what is committed and not proven; ``groups``: what became of each
+    position; ``servers``: the target's, with which applications start; ``seconds``: how long it took.
+    """
+
+    order: FailoverOrder
+    seconds: float
+    plan: FailoverPlan
+    unproven: tuple[Unproven, ...]
+    groups: tuple[GroupOffset, ...]
+    servers: tuple[str, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing is known to be missing, unproven or left: with the source gone, as far as it was seen."""
+        return not (self.plan.missing or self.unproven or self.left)
+
+    @property
+    def left(self) -> list[GroupOffset]:
+        return [row for row in self.groups if row.reason]
+
+
+def outcome_of(
+    opened: Opened, order: FailoverOrder, unproven: Sequence[Unproven], groups: Sequence[GroupOffset], seconds: float
+) -> FailoverOutcome:
+    """Look at both clusters, or one, after the last step."""
+    return FailoverOutcome(
+        order=order,
+        seconds=seconds,
+        plan=failover_plan(opened),
+        unproven=tuple(unproven),
+        groups=tuple(groups),
+        servers=tuple(opened.flow.target.bootstrap_servers),
+    )
 
 
 def planned(opened: Opened, order: FailoverOrder, progress: Progress) -> Document:
@@ -81,7 +119,6 @@ def shown_outcome(done: FailoverOutcome) -> Document:
         sections=[*sections, *_sections(done.plan, done.servers)],
         by=done.order.by,
         reason=done.order.reason,
-        made_ms=done.ended_ms,
     )
 
 

@@ -32,13 +32,11 @@ class SourceAnswers(AirmirrorError):
     """A failover as after a disaster, although the source answers: a planned one loses nothing."""
 
     flow: str
-
-    def __str__(self) -> str:
-        planned = command("failover", "run", "--way", "planned", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"flow {self.flow!r}: its source answers, so that nothing need be lost: {planned}; only where it can't be drained, "
-            "add --anyway to the way of a disaster"
-        )
+    says = (
+        "flow {0.flow!r}: its source answers, so that nothing need be lost: "
+        "{airmirror:failover run --way planned --reason … --yes}; only where it can't be drained, add --anyway to "
+        "the way of a disaster"
+    )
 
 
 class SourceGone(AirmirrorError):
@@ -46,21 +44,19 @@ class SourceGone(AirmirrorError):
 
     flow: str
     reason: str
-
-    def __str__(self) -> str:
-        disaster = command("failover", "run", "--way", "disaster", "--reason", "…", "--yes", flow=self.flow)
-        return f"flow {self.flow!r}: a planned failover needs its source; if it does not come back: {disaster}: {self.reason}"
+    says = (
+        "flow {0.flow!r}: a planned failover needs its source; if it does not come back: "
+        "{airmirror:failover run --way disaster --reason … --yes}: {0.reason}"
+    )
 
 
 class GroupsNotExact(RunbookError):
     """Groups that would not resume at the very next record. Nothing was frozen."""
 
-    def what(self) -> str:
-        shown = command("groups", flow=self.flow)
-        return (
-            f"groups would not resume at the very next record, so that nothing was frozen; {shown} shows them; leave them out "
-            "with groups.exclude, or add --inexact"
-        )
+    says = (
+        "groups would not resume at the very next record, so that nothing was frozen; {airmirror:groups} shows them; leave them "
+        "out with groups.exclude, or add --inexact"
+    )
 
 
 class FreezeFirst(AirmirrorError):
@@ -82,13 +78,11 @@ class FreezeFirst(AirmirrorError):
 class WrittenWhileFreezing(RunbookError):
     """Records of the source that a planned failover has not replicated: written while the flow was frozen, or since."""
 
-    def what(self) -> str:
-        undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
-        words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
-        return (
-            "it is frozen, and its source was written to while it was frozen or since: stop who writes there, undo it, and do "
-            f"this again: {undo}; or leave them there, and fail over: {command(*words, flow=self.flow)}"
-        )
+    says = (
+        "it is frozen, and its source was written to while it was frozen or since: stop who writes there, undo it, and do this "
+        "again: {airmirror:failover undo --reason … --yes}; or leave them there, and fail over: "
+        "{airmirror:failover run --way disaster --anyway --reason … --yes}"
+    )
 
 
 def check_way(opened: Opened, order: FailoverOrder) -> None:

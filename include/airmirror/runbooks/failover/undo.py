@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import check_nothing_returns, commit_change, overtaking, owners_now, taken
-from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.resuming import resume_after_rescues
 from airmirror.report.document import Document, Section
@@ -50,11 +49,9 @@ def look(opened: Opened, order: FailoverOrder) -> Document:
 
 def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> Document:
     """Put groups back and unfreeze the flow, under one lease; done again, it does what is left. Raises CannotUndo,
-    DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, GroupsDisplaced, FlowBusy, or the
-    target's error.
+    StillReturning, ReturnNotFinished, GroupsActive, GroupsDisplaced, FlowBusy, or the target's error.
     """
     reason, by, tell = order.reason, order.by, progress.phase
-    check_decision(opened.flow.name, reason, by)
     found = undo_plan(opened)
     if not found.is_frozen and not found.groups:
         return _shown(found, done=True)  # no window is ended for nothing

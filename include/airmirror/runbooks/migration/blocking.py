@@ -32,12 +32,10 @@ class BlockRefused(RunbookError):
     """Producers that a cluster does not let this user block or unblock, or that would not be kept out."""
 
     cluster: str
-
-    def what(self) -> str:
-        return (
-            f"its producers on {self.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "
-            "yourself, set move.block.producers = none: what is blocked already stays so"
-        )
+    says = (
+        "its producers on {0.cluster!r} could not be blocked or unblocked; to block none, as you stop every producer "
+        "yourself, set move.block.producers = none: what is blocked already stays so"
+    )
 
 
 def block_producers(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
@@ -106,7 +104,6 @@ def str_of(block: ProducerBlock) -> str:
 
 
 def unblock_command(flow: str, move: str) -> str:
-    """The command that unblocks producers, and does nothing else."""
     return command("migration", "undo", "--move", move, "--unblock", "--reason", "…", "--yes", flow=flow)
 
 

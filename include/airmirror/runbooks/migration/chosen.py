@@ -41,16 +41,11 @@ class MoveRefused(RunbookError):
 
     move: str
 
-    def run(self, *words: str) -> str:
-        """The command that carries the migration out, or without ``--yes`` shows how far it is."""
-        return command("migration", "run", "--move", self.move, *words, "--reason", "…", flow=self.flow)
-
 
 class MoveGroupUnfit(MoveRefused):
     """A move group with topics that the flow can't replicate, or without any."""
 
-    def what(self) -> str:
-        return f"move group {self.move!r} can't move; {command('topics', flow=self.flow)} says more"
+    says = "move group {0.move!r} can't move; {airmirror:topics} says more"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.stable import all_groups, stable_offsets
 from airmirror.config import Cluster
-from airmirror.errors import command, counted, named
+from airmirror.errors import counted, named
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.groups import unfit_name
@@ -45,31 +45,28 @@ class GroupsHaveMembers(RunbookError, transient=True):
 
     cluster: str
     seconds: float
-
-    def what(self) -> str:
-        return (
-            f"consumers on {self.cluster!r} are still in groups that are to be cut over, after {self.seconds:.0f} s. Stop all of "
-            "a group's members, then do this again: no group is rolled over member by member"
-        )
+    says = (
+        "consumers on {0.cluster!r} are still in groups that are to be cut over, after {0.seconds:.0f} s. Stop all of a group's "
+        "members, then do this again: no group is rolled over member by member"
+    )
 
 
 class GroupsNotReady(MoveRefused):
     """Positions of groups that would not resume at the very next record on the target. Nothing was moved."""
 
-    def what(self) -> str:
-        shown = command("groups", flow=self.flow)
-        return (
-            f"groups of move group {self.move!r} would not resume at the very next record; {shown} shows them; name those that "
-            f"move in {self.flow}.move.{self.move}.groups"
-        )
+    says = (
+        "groups of move group {0.move!r} would not resume at the very next record; {airmirror:groups} shows them; name those "
+        "that move in {0.flow}.move.{0.move}.groups"
+    )
 
 
 class GroupsNotMoved(MoveRefused, transient=True):
     """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
 
-    def what(self) -> str:
-        again = self.run("--step", "cut_over_consumers", "--yes")
-        return f"the target does not have all positions as they were written; {again} does what is left"
+    says = (
+        "the target does not have all positions as they were written; "
+        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} does what is left"
+    )
 
 
 @dataclass(frozen=True)

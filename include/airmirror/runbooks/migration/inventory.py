@@ -46,7 +46,7 @@ from airmirror.errors import named
 from airmirror.naming import ReplicationPolicy
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.offsets.replicated import Extent, extents
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 
 CONFIGS = (
     "cleanup.policy",
@@ -190,10 +190,7 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
     if refused or denied:
         reasons = refused | denied
         unknown[GROUPS] = f"of {named(sorted(reasons), 3)}: {next(iter(reasons.values()))}"
-    by_group: dict[str, list[Member]] = {}
-    for member in members:
-        by_group.setdefault(member.group, []).append(member)
-    found = {}
+    by_group, found = grouped((member.group, member) for member in members), {}
     for each in listed:
         its = by_group.get(each.name, [])
         topics = {key.topic for key in committed.get(each.name, {})} | {k.topic for m in its for k in m.partitions}

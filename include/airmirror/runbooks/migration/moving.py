@@ -14,6 +14,7 @@ from airmirror.clusters.protocol.described import AclBinding
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.config import MoveGroup
 from airmirror.naming import TopicFilter
+from airmirror.partitions import grouped
 from airmirror.runbooks.migration.inventory import Inventory
 
 OWN_IDS = "airmirror."  # the beginning of a flow's own transactional ids, which stay
@@ -139,12 +140,8 @@ def _components(
                 parent[root(other)] = root(ours[0])
             if len(ours) > 1:
                 ties.append((ours[0], f"{what} {name}: {len(ours)} topics"))
-    members: dict[str, list[str]] = {}
-    for topic in sorted(topics):
-        members.setdefault(root(topic), []).append(topic)
-    reasons: dict[str, list[str]] = {}
-    for topic, said in ties:
-        reasons.setdefault(root(topic), []).append(said)
+    members = grouped((root(topic), topic) for topic in sorted(topics))
+    reasons = grouped((root(topic), said) for topic, said in ties)
     return [(tuple(its), tuple(reasons.get(at, ()))) for at, its in sorted(members.items(), key=lambda item: item[1])]
 
 
@@ -158,7 +155,6 @@ def principals_of(
 
 
 def covers(acl: AclBinding, name: str) -> bool:
-    """Return whether an ACL's pattern is about this name."""
     if acl.pattern == "PREFIXED":
         return name.startswith(acl.name)
     return acl.name in ("*", name)

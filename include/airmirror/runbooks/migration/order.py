@@ -53,5 +53,4 @@ class MoveOrder(Order):
         return f"{MIGRATION}{self.move}"
 
     def goes_back(self, flow: Flow) -> bool:
-        """Return whether the reverse flow begins with the cut-over of producers."""
         return flow.settings.move_reverse if self.reverse is None else self.reverse

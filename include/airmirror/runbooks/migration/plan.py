@@ -13,11 +13,11 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.report.document import Finding
-from airmirror.runbooks.failover.groups import GroupPoint, groups_now
+from airmirror.runbooks.failover.groups import groups_now
 from airmirror.runbooks.migration import rules_clients, rules_flow, rules_topics
 from airmirror.runbooks.migration.facts import MigrationFacts
-from airmirror.runbooks.migration.inventory import POSITIONS, Inventory, take
-from airmirror.runbooks.migration.moving import Moving, move_groups
+from airmirror.runbooks.migration.inventory import POSITIONS, take
+from airmirror.runbooks.migration.moving import move_groups
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import SlotPartition
 from airmirror.tell import Tell, silent
@@ -32,18 +32,12 @@ LEADER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """What a migration of a flow's topics would meet at ``made_ms`` (epoch milliseconds). ``names``: topics with their names on
-    the target."""
+    """What a migration of a flow's topics would meet at ``made_ms`` (epoch milliseconds)."""
 
-    flow: str
+    facts: MigrationFacts
     made_ms: int
     took_seconds: float
     rules: tuple[Finding, ...]
-    moves: tuple[Moving, ...]
-    names: dict[str, str]
-    source: Inventory
-    target: Inventory
-    groups: tuple[GroupPoint, ...]
 
 
 def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> MigrationPlan:
@@ -66,7 +60,6 @@ def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> Migrat
                 raise
             groups, source = [], replace(source, unknown={**source.unknown, POSITIONS: str(error)})
         foreign = [str(error) for error in _foreign_records(flow.source.alias, mirror.target, planned)]
-    moves = move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves)
     facts = MigrationFacts(
         flow=flow,
         source=source,
@@ -74,7 +67,7 @@ def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> Migrat
         topics=topics,
         planned=planned,
         groups=groups,
-        moves=moves,
+        moves=move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves),
         unverified=len(opened.ledger.unverified()),
         held=[f"{topic}-{number}" for topic, number in sorted(opened.ledger.holds())],
         foreign=foreign,
@@ -84,17 +77,8 @@ def migration_plan(opened: Opened, takes_ms: int, tell: Tell = silent) -> Migrat
         has_reverse=opened.configuration.has_reverse(flow),
     )
     rooms = (rules_flow, rules_topics, rules_clients)
-    return MigrationPlan(
-        flow=flow.name,
-        made_ms=made_ms,
-        took_seconds=round(time.monotonic() - began, 3),
-        rules=tuple(rule for room in rooms for rule in room.rules(facts)),
-        moves=moves,
-        names=dict(sorted(topics.topics.items())),
-        source=source,
-        target=target,
-        groups=tuple(groups),
-    )
+    rules = tuple(rule for room in rooms for rule in room.rules(facts))
+    return MigrationPlan(facts, made_ms, time.monotonic() - began, rules)
 
 
 def _copies(ledger: FlowLedger) -> float:

@@ -26,30 +26,27 @@ from airmirror.times import utc
 class ConsumersNotCutOver(MoveRefused):
     """Producers that are to be cut over before their consumers: these would read nothing new."""
 
-    def what(self) -> str:
-        cut_over = self.run("--step", "cut_over_consumers", "--yes")
-        return (
-            f"consumers of move group {self.move!r} are not cut over, have read on on the source since, or were set back on the "
-            f"target (let these read up to where they were moved to): {cut_over} moves them to where they are on the source"
-        )
+    says = (
+        "consumers of move group {0.move!r} are not cut over, have read on on the source since, or were set back on the "
+        "target (let these read up to where they were moved to): "
+        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} moves them to where they are on "
+        "the source"
+    )
 
 
 class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
-    def what(self) -> str:
-        return f"move group {self.move!r} can't be finished yet; {self.run()} shows how far it is"
+    says = "move group {0.move!r} can't be finished yet; {airmirror:migration run --move {0.move} --reason …} shows how far it is"
 
 
 class WrittenSinceFrozen(MoveRefused):
     """Records that were written to the source after its topics were frozen: not replicated, and no window copies them."""
 
-    def what(self) -> str:
-        plan = command("failback", "plan", flow=self.flow)
-        return (
-            f"topics of move group {self.move!r} were written to on the source after they were frozen; {plan} shows what is not "
-            "replicated"
-        )
+    says = (
+        "topics of move group {0.move!r} were written to on the source after they were frozen; {airmirror:failback plan} shows "
+        "what is not replicated"
+    )
 
 
 def is_frozen(opened: Opened, move: Move) -> bool:
@@ -122,9 +119,11 @@ def unfinished(opened: Opened, move: Move) -> list[str]:
 def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
     """Forget how to put groups back, once nothing was written on the source for ``move.soak.ms``; what is left to do, in words.
 
-    Nothing is deleted on either cluster. Raises MoveNotFinished, GroupsHaveMembers.
+    Nothing is deleted on either cluster. Raises WrittenSinceFrozen, MoveNotFinished, GroupsHaveMembers.
     """
     flow = opened.flow
+    if is_frozen(opened, move):
+        check_silence(opened, move)
     if reasons := unfinished(opened, move):
         raise MoveNotFinished(flow.name, tuple(reasons), move.name)
     await_empty(opened, flow.source, move.groups, 0.0, tell)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, counted
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.freezing import check_open
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.partitions import TopicPartition
@@ -18,8 +18,7 @@ from airmirror.runbooks.migration.consumers import look_at_groups, positions
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.migration.producers import is_frozen
 from airmirror.runbooks.rehearsal.positions import prove
-from airmirror.runbooks.rehearsal.rehearse import RehearsalNeedsSource
-from airmirror.runbooks.rehearsal.report import Clock, Rehearsal, compare_newest, found_wrong
+from airmirror.runbooks.rehearsal.rehearse import Clock, Rehearsal, RehearsalNeedsSource, compare_newest, found_wrong
 from airmirror.runbooks.runbook import Progress
 from airmirror.tell import Tell, silent
 
@@ -29,10 +28,10 @@ class MoveGroupMoved(AirmirrorError):
 
     flow: str
     move: str
-
-    def __str__(self) -> str:
-        known = command("migration", "run", "--move", self.move, "--reason", "…", flow=self.flow)
-        return f"flow {self.flow!r}: move group {self.move!r} has moved, nothing is left to rehearse; {known} shows its state"
+    says = (
+        "flow {0.flow!r}: move group {0.move!r} has moved, nothing is left to rehearse; "
+        "{airmirror:migration run --move {0.move} --reason …} shows its state"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,6 @@ class MoveRehearsal(Rehearsal):
 
 
 def rehearsed(opened: Opened, order: MoveOrder, progress: Progress) -> Document:
-    """Rehearse a migration; the document of it. Raises what ``rehearse_move`` does."""
     return shown(rehearse_move(opened, order.move, progress.phase))
 
 
@@ -85,7 +83,6 @@ def rehearse_move(opened: Opened, name: str, tell: Tell = silent) -> MoveRehears
     return MoveRehearsal(
         flow=flow.name,
         move=move,
-        ended_ms=int(time.time() * 1000),
         steps=tuple(step.steps),
         problems=(*reasons, *(f"{each} is not there yet" for each in missing), *found_wrong(compared, proofs)),
         proofs=tuple(proofs),

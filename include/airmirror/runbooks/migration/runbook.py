@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airmirror.runbooks.migration.order import MoveOrder
 from airmirror.runbooks.runbook import Asking, Runbook, Step, Undo, later, worded
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from airmirror.runbooks.failback.pair import Pair
 
 
-def _asks(step: str, title: str, text: str, of: Callable[[Flow], bool] = lambda flow: True) -> Asking[Pair, MoveOrder]:
-    return Asking("Do it", worded(text), later("migration.shown:before", step), of, title)
+def _step(
+    name: str, does: str, title: str = "", text: str = "", of: Callable[[Flow], bool] = lambda flow: True, **more: Any
+) -> Step[Pair, MoveOrder]:
+    """A step; people are asked for it where it has a ``text`` for them."""
+    asks: Asking[Pair, MoveOrder] = Asking("Do it", worded(text), later("migration.shown:before", name), of, title)
+    return Step(name, does, later("migration.steps:take", name), asks if text else None, **more)
 
 
 MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
@@ -34,50 +38,34 @@ MIGRATION: Runbook[Pair, MoveOrder] = Runbook(
     plan=later("migration.shown:planned"),
     look=later("migration.shown:before", ""),
     steps=(
-        Step(
+        _step(
             "mirror",
             "waiting until all is mirrored",
-            later("migration.steps:take", "mirror"),
-            _asks(
-                "mirror",
-                "create ACLs and quotas",
-                "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
-                lambda flow: flow.settings.sync_topic_acls_mode == "migrate",
-            ),
+            "create ACLs and quotas",
+            "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
+            lambda flow: flow.settings.sync_topic_acls_mode == "migrate",
         ),
-        Step("check_groups", "looking at consumer groups", later("migration.steps:take", "check_groups"), is_free=True),
-        Step(
+        _step("check_groups", "looking at consumer groups", is_free=True),
+        _step(
             "cut_over_consumers",
             "cutting consumers over",
-            later("migration.steps:take", "cut_over_consumers"),
-            _asks(
-                "cut_over_consumers",
-                "cut over consumers",
-                "**Approve, then stop all consumers of these groups on {source}**: their positions are written on {target} "
-                "when they have gone. No group is rolled over member by member.",
-            ),
+            "cut over consumers",
+            "**Approve, then stop all consumers of these groups on {source}**: their positions are written on {target} "
+            "when they have gone. No group is rolled over member by member.",
         ),
-        Step("reverse", "preparing the reverse flow", later("migration.steps:take", "reverse")),
-        Step(
+        _step("reverse", "preparing the reverse flow"),
+        _step(
             "cut_over_producers",
             "cutting producers over",
-            later("migration.steps:take", "cut_over_producers"),
-            _asks(
-                "cut_over_producers",
-                "cut over producers",
-                "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
-                "{target}, the topics are frozen for every window.",
-            ),
+            "cut over producers",
+            "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
+            "{target}, the topics are frozen for every window.",
         ),
-        Step(
+        _step(
             "finish",
             "finishing the migration",
-            later("migration.steps:take", "finish"),
-            _asks(
-                "finish",
-                "finish the migration",
-                "**Approve to finish: undo is no longer possible afterwards.** Nothing is deleted.",
-            ),
+            "finish the migration",
+            "**Approve to finish: undo is no longer possible afterwards.** Nothing is deleted.",
             apart=True,
             is_offered=True,
         ),

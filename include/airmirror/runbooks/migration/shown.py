@@ -75,6 +75,7 @@ def shown_state(found: MoveState, *, with_access: bool = True, with_writers: boo
 
 def shown_plan(plan: MigrationPlan) -> Document:
     """The document of a plan: first what stands in the way."""
+    facts = plan.facts
     moves: list[Row] = [
         {
             "name": each.name,
@@ -85,15 +86,15 @@ def shown_plan(plan: MigrationPlan) -> Document:
             "principals": list(each.principals),
             "tied_by": list(each.ties),
         }
-        for each in plan.moves
+        for each in facts.moves
     ]
-    names = [{"on_the_source": topic, "on_the_target": remote} for topic, remote in plan.names.items()]
+    names = [{"on_the_source": topic, "on_the_target": remote} for topic, remote in sorted(facts.remote.items())]
     return Document(
         kind="migration plan",
-        about=f"Migration plan of {plan.flow}",
+        about=f"Migration plan of {facts.flow.name}",
         headline=headline(plan),
         is_good=nothing_stops(plan.rules),
-        asked={"flow": plan.flow},
+        asked={"flow": facts.flow.name},
         numbers={"milliseconds": round(plan.took_seconds * 1000)},
         findings=plan.rules,
         sections=[
@@ -106,9 +107,9 @@ def shown_plan(plan: MigrationPlan) -> Document:
                 empty="nothing moves",
             ),
             Section("names", names, "Names", "The names that clients use on each side."),
-            Section("positions", rows_of(plan.groups, POSITION), "Positions of groups"),
-            *_cluster("source", plan.source),
-            *_cluster("target", plan.target),
+            Section("positions", rows_of(facts.groups, POSITION), "Positions of groups"),
+            *_cluster("source", facts.source),
+            *_cluster("target", facts.target),
         ],
         made_ms=plan.made_ms,
     )
@@ -116,7 +117,7 @@ def shown_plan(plan: MigrationPlan) -> Document:
 
 def headline(plan: MigrationPlan) -> str:
     count = Counter(rule.level for rule in plan.rules)
-    moves = f"{counted(len(plan.moves), 'move group')} of {counted(len(plan.names), 'topic')}"
+    moves = f"{counted(len(plan.facts.moves), 'move group')} of {counted(len(plan.facts.remote), 'topic')}"
     return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
 
 

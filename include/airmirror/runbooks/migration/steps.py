@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -19,7 +19,7 @@ from airmirror.runbooks.migration.blocking import check_blocked
 from airmirror.runbooks.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.runbooks.migration.consumers import await_consumers, check_groups, cut_over_groups
 from airmirror.runbooks.migration.order import MoveOrder, MoveStep
-from airmirror.runbooks.migration.producers import block_writers, check_silence, cut_over_writers, finish, is_frozen
+from airmirror.runbooks.migration.producers import block_writers, cut_over_writers, finish, is_frozen
 from airmirror.runbooks.migration.reverse import begin, check
 from airmirror.runbooks.migration.reverse import prepare as prepare_back
 from airmirror.runbooks.runbook import SILENT, Progress
@@ -131,17 +131,11 @@ def _cut_over_producers(pair: Pair, move: Move, order: MoveOrder, tell: Tell) ->
     yield from how_to_start(opened.flow, move, "producers")
 
 
-def _finish(pair: Pair, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    if is_frozen(pair.forward, move):
-        check_silence(pair.forward, move)
-    yield from finish(pair.forward, move, order, tell)
-
-
-WORK: dict[MoveStep, Callable[[Pair, Move, MoveOrder, Tell], Iterator[str]]] = {
+WORK: dict[MoveStep, Callable[[Pair, Move, MoveOrder, Tell], Iterable[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
     "cut_over_consumers": _cut_over_consumers,
     "reverse": _reverse,
     "cut_over_producers": _cut_over_producers,
-    "finish": _finish,
+    "finish": lambda pair, move, order, tell: finish(pair.forward, move, order, tell),
 }

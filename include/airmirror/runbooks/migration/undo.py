@@ -14,8 +14,7 @@ from airmirror.clusters.protocol.errors import error_name
 from airmirror.clusters.protocol.groups import commit_offsets
 from airmirror.errors import command, counted
 from airmirror.flows.freezing import owners_now, unfreeze
-from airmirror.flows.holds import check_decision
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.report.document import Document, Section
@@ -87,21 +86,15 @@ class UndoneMove:
 
 
 def look(pair: Pair, order: MoveOrder) -> Document:
-    opened = pair.forward
-    move = chosen_move(opened, order.move)
-    found = unblock_plan(opened, move) if order.unblock else undo_plan(opened, move, order)
-    return _shown(opened.flow.name, move, order, found, done=False)
+    move = chosen_move(pair.forward, order.move)
+    return _shown(pair.flow.name, move, order, undo_plan(pair.forward, move, order), done=False)
 
 
 def undo(pair: Pair, order: MoveOrder, progress: Progress = SILENT) -> Document:
-    """Take a move group's steps back, or its block alone. Raises what ``undo_move`` and ``undo_block`` do."""
-    opened = pair.forward
-    move = chosen_move(opened, order.move)
-    if order.unblock:
-        found = undo_block(opened, move, order)
-    else:
-        found = undo_move(opened, move, order, progress.phase, pair.reverse_or_none)
-    return _shown(opened.flow.name, move, order, found, done=True)
+    """Take a move group's steps back, or its block alone. Raises what ``undo_move`` does."""
+    move = chosen_move(pair.forward, order.move)
+    found = undo_move(pair.forward, move, order, progress.phase, pair.reverse_or_none)
+    return _shown(pair.flow.name, move, order, found, done=True)
 
 
 def _shown(flow: str, move: Move, order: MoveOrder, found: UndoneMove, *, done: bool) -> Document:
@@ -117,6 +110,9 @@ def _shown(flow: str, move: Move, order: MoveOrder, found: UndoneMove, *, done: 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
+    if order.unblock:
+        with session(opened) as mirror:
+            return UndoneMove(NOTHING, (), tuple(blocking.standing(mirror, move)), ())
     owners = owners_now(opened)
     frozen = sorted(topic for topic in move.names if owners.is_apart(topic))
     with session(opened) as mirror:
@@ -134,12 +130,11 @@ def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
 
 
 def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
-    """Do it; done again, it does what is left. ``reverse``: the reverse flow, over which producers come back
-    that have written on the target. Raises CannotUndo, DecisionIncomplete, GroupsActive, OffsetsHeld, BlockRefused,
-    FlowBusy, what a failback raises, or a cluster's error.
+    """Do it; done again, it does what is left. Producers are unblocked alone also when they have written on the target: they are
+    to come back. ``reverse``: the reverse flow, over which producers come back that have written there. Raises CannotUndo,
+    GroupsActive, OffsetsHeld, BlockRefused, FlowBusy, what a failback raises, or a cluster's error.
     """
     flow = opened.flow
-    check_decision(flow.name, order.reason, order.by)
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise _cannot(flow.name, move, found.reasons)
@@ -147,6 +142,8 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
         return found
     tell("unblocking producers")
     blocking.unblock_producers(opened, move, order)  # first: it may keep out what returns; applications are stopped
+    if order.unblock:
+        return found
     if found.returning:
         groups = {*move.groups, *(each.move.group for each in found.back.groups)}
         undo_over(Pair(opened, reverse), move, order, groups, tell)
@@ -169,23 +166,6 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
             remember_again(writer, [each.move for each in back.groups])
         raise _cannot(flow.name, move, again)
     return found
-
-
-def unblock_plan(opened: Opened, move: Move) -> UndoneMove:
-    """Return the block that would be lifted, and nothing else."""
-    with session(opened) as mirror:
-        return UndoneMove(NOTHING, (), tuple(blocking.standing(mirror, move)), ())
-
-
-def undo_block(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
-    """Unblock producers alone, also when producers have written on the target: they are to come back.
-
-    Raises DecisionIncomplete, BlockRefused, or a cluster's error.
-    """
-    check_decision(opened.flow.name, order.reason, order.by)
-    down = blocking.unblock_producers(opened, move, order)
-    catch_up_ledger(opened)
-    return UndoneMove(NOTHING, (), tuple(down), ())
 
 
 def _frozen(opened: Opened, owners: Owners) -> list[str]:

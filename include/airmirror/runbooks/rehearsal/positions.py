@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import compacted_now
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
-from airmirror.partitions import GroupPartition, TopicPartition
+from airmirror.partitions import TopicPartition
 from airmirror.runbooks.failover.groups import GroupPoint
 from airmirror.topics.names import select
 from airmirror.windows.cursor import decoded
@@ -26,15 +26,10 @@ FETCH_BYTES = 64 << 10  # one record is looked for
 
 
 @dataclass(frozen=True)
-class Proof(GroupPartition):
-    """A group in one partition. ``translation``: where it would resume on the target, None: nowhere; ``again``: offsets that
-    it would read again, since they are not verified yet; ``wrong``: why it would not resume at the very next record, or "".
-    """
+class Proof:
+    """A group in one partition, and why it would not resume at the very next record, or ""."""
 
-    position: int
-    remote_topic: str
-    translation: int | None
-    again: int
+    point: GroupPoint
     wrong: str
 
 
@@ -51,19 +46,8 @@ def prove(mirror: Mirror, points: Sequence[GroupPoint]) -> list[Proof]:
     """Read the next record of every group on both sides. The ledger has caught up. Raises GroupsNotRead, or what reading does."""
     reading = _Reading.of(mirror, points)
     refused = not_committable(mirror.target, {point.group for point in points if point.translation is not None})
-    return [
-        Proof(
-            point.group,
-            *point.key,
-            position=point.position,
-            remote_topic=point.remote_topic,
-            translation=point.translation,
-            again=point.again,
-            wrong=_wrong(reading, point, refused),
-        )
-        for point in points
-        if point.reason != Reason.NOT_REPLICATED
-    ]
+    ours = (point for point in points if point.reason != Reason.NOT_REPLICATED)
+    return [Proof(point, _wrong(reading, point, refused)) for point in ours]
 
 
 def _wrong(reading: _Reading, point: GroupPoint, refused: Collection[str]) -> str:

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError, command, counted
-from airmirror.flows.prepare import Opened, catch_up_ledger, prepare
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, counted
+from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.partitions import CopyFacts
+from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
+from airmirror.runbooks.stillness import await_still
 from airmirror.runbooks.takeover.order import TakeoverOrder
-from airmirror.runbooks.takeover.stop import await_stopped
 from airmirror.tell import Tell, silent
 from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
 from airmirror.windows.fence import fence_around, leased, new_window
 from airmirror.windows.handover import Found, look_at_copies
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirrormaker import writers
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import frozen_now, make_plan
 from airmirror.windows.starts import commit_copies
 from airmirror.windows.takeover import TakenOver
+
+STILL_SECONDS = 5.0  # more than a request of a producer that was killed may take to arrive
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,24 @@ class TakenOverAsAWhole(AirmirrorError, bad_input=True):
 
     flow: str
     topics: tuple[str, ...]
+    says = (
+        "flow {0.flow!r} is taken over as a whole: leave out --topic, or take this step alone: "
+        "{airmirror:takeover run --step history --reason … --yes}"
+    )
 
-    def __str__(self) -> str:
-        words = ("takeover", "run", "--step", "history", "--reason", "…", "--yes")
-        only = command(*words, flow=self.flow, topics=self.topics)
-        return f"flow {self.flow!r} is taken over as a whole: leave out --topic, or take this step alone: {only}"
+
+class MirrorMakerRuns(RunbookError, transient=True):
+    """MirrorMaker 2 is not stopped; who of it is left, and where something still moves."""
+
+    seconds: float
+    says = (
+        "MirrorMaker 2 is not stopped after {0.seconds:.0f} s, and nothing was taken over; stop it (its process, or its "
+        "connectors: PUT /connectors/<name>/stop; of a process with other flows too: {0.flow}.enabled = false and "
+        "{0.flow}.emit.heartbeats.enabled = false in its file), then {airmirror:takeover run --reason … --yes}"
+    )
 
 
 def check_whole(opened: Opened, order: TakeoverOrder) -> None:
-    """Raise TakenOverAsAWhole where an order for a take-over names topics."""
     if order.topics:
         raise TakenOverAsAWhole(opened.flow.name, order.topics)
 
@@ -74,6 +88,23 @@ def take_over(opened: Opened, order: TakeoverOrder, progress: Progress = SILENT)
             after = f"after {counted(row.copied, 'record')} taken over{twice}"
             progress.line(f"{row.topic}-{row.partition} continues at {row.start}, {after}")
     return rows
+
+
+def await_stopped(opened: Opened, seconds: float, still: float = STILL_SECONDS, tell: Tell = silent) -> None:
+    """Return when for ``still`` seconds nobody of it was seen and nothing has moved. Raises MirrorMakerRuns after ``seconds``."""
+    flow = opened.flow
+    remote = set(plan_topics(opened).topics.values())
+    with Routes(flow.target, f"airmirror|{flow.name}|takeover") as target:
+        left = await_still(
+            target,
+            remote,
+            still=still,
+            seconds=seconds,
+            reasons=lambda moving: [*writers(target, flow), *moving.values()],
+            tell=tell,
+        )
+    if left:
+        raise MirrorMakerRuns(flow.name, tuple(left), seconds)
 
 
 def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = silent) -> list[Continued]:

@@ -2,42 +2,50 @@
 
 Comparing takes no lease: windows continue meanwhile. Each topic is committed under a lease of its own, and only mapping records
 are written, below what is verified already: each record that they map was just compared with the source (invariants D and F).
+
+A cleaner takes a record only where a later one has its key, and tombstones in time; the newest record of a key stays. So a record
+of the source that the target lacks, without a hole in its place or without a later one of its key, was not copied: it is a gap.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError, command, counted
+from airmirror.evidence.compaction import superseded
+from airmirror.evidence.logs import Log
 from airmirror.flows.leases import when_free
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
 from airmirror.flows.reset import check_of_the_flow
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.runbooks.runbook import SILENT, Progress
-from airmirror.runbooks.takeover.compacted import compared
 from airmirror.runbooks.takeover.order import TakeoverOrder
 from airmirror.tell import Tell, silent
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.fence import fence_around, leased, new_window
-from airmirror.windows.history import History
+from airmirror.windows.history import Gap, History, compare_history, ranges
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.mappings import MappingRecord
+from airmirror.wire.records import Array
 
 
 class NoHistoryInAggregate(AirmirrorError):
     """Several sources write to one remote topic: equal records do not tell whose they are."""
 
     flow: str
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy "
-            f"of this source's; positions before the take-over stay estimated: {command('groups', flow=self.flow)}"
-        )
+    says = (
+        "flow {0.flow!r}: other flows write to its remote topics too, so a record there is not known to be a copy of this "
+        "source's; positions before the take-over stay estimated: {airmirror:groups}"
+    )
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,50 @@ def make_exact(
     if write:
         catch_up_ledger(opened)
     return found
+
+
+def compared(mirror: Mirror, before: MappingRecord, *, compacted: bool) -> History:
+    """Compare what the target holds before the first mapping record of a partition. Raises a cluster's error.
+
+    Of a ``compacted`` topic both logs are read once more for the keys of what lacks, and the walk begins again after a gap.
+    """
+    found = compare_history(mirror, before, compacted=compacted)
+    if not compacted:
+        return found
+    remote = TopicPartition(before.remote_topic, before.partition)
+    skipped = np.array(found.skipped, np.int64)
+    strange = np.concatenate([np.empty(0, np.int64), *(np.arange(first, end) for first, end in found.strange)])
+    here, there = _log(mirror.source, found.key), _log(mirror.target, remote)
+    policy = topic_configs(mirror.target, [remote.topic], ["cleanup.policy"])[remote.topic]["cleanup.policy"]
+    lost = skipped[~_taken(here, there, skipped)] if "compact" in policy else skipped
+    foreign = strange[~_taken(there, here, strange)]
+    if len(lost):
+        found = compare_history(mirror, before, compacted=True, after=int(lost[-1]))
+    gaps = (*found.gaps, *(Gap(first, end - 1, end - first) for first, end in ranges(lost.tolist())))
+    cleaned = len(skipped) - len(lost) + len(strange) - len(foreign)
+    return replace(
+        found,
+        gaps=tuple(sorted(gaps, key=lambda gap: gap.first)),
+        strange=tuple(ranges(foreign.tolist())),
+        cleaned=cleaned,
+    )
+
+
+def _log(routes: Routes, partition: TopicPartition) -> Log:
+    end = offsets_with_patience(routes, [partition], LATEST, read_committed=True)[partition]
+    start = offsets_with_patience(routes, [partition], EARLIEST)[partition]
+    return Log(routes, partition, start, end, log_start=start, since=start, until=end)
+
+
+def _taken(log: Log, other: Log, offsets: Array) -> Array:
+    """Return which of these records of a log, by offset, the other log's cleaner may have taken, as a mask."""
+    if not len(offsets):
+        return np.empty(0, bool)
+    taken = superseded(log, offsets, other)
+    if taken.all():
+        return taken
+    there = [records.offsets for records in log.records(int(offsets[0]), int(offsets[-1]) + 1)]
+    return taken | ~np.isin(offsets, np.concatenate([offsets[:0], *there]))  # a cleaner works meanwhile
 
 
 def told(row: ComparedCopies) -> Iterator[str]:

@@ -16,7 +16,7 @@ from airmirror.flows.freezing import StillReturning, check_open, taken
 from airmirror.flows.post_window import POST_WINDOW_TASKS, PostWindowTask, do_tasks
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.naming import progress_topic
-from airmirror.partitions import PartitionFacts
+from airmirror.partitions import PartitionFacts, grouped
 from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.runbooks.takeover.order import HandbackOrder
@@ -49,12 +49,10 @@ class CopiedSince(RunbookError):
     """Remote topics that MirrorMaker 2, or another writer, has written to since the last window: handed back, it would begin
     before them, and copy them twice."""
 
-    def what(self) -> str:
-        take_over = command("takeover", "run", "--reason", "…", "--yes", flow=self.flow)
-        return (
-            f"it was not handed back: its remote topics hold records that no window has copied; {take_over} takes over what "
-            "MirrorMaker 2 has copied, once it is stopped"
-        )
+    says = (
+        "it was not handed back: its remote topics hold records that no window has copied; "
+        "{airmirror:takeover run --reason … --yes} takes over what MirrorMaker 2 has copied, once it is stopped"
+    )
 
 
 def positions(opened: Opened) -> list[CopiedPosition]:
@@ -122,12 +120,11 @@ def write_offsets(
             fence_around(granted, 1)  # a slot of a window that sleeps would commit after MirrorMaker 2 was told
             found, partitions = positions(opened), journal.target.partitions(topic)
             check_copied(journal)
-            by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
-            for each in found:
-                number, record = source_offset_record(
-                    flow.source.alias, *each.key, each.offset, partitions=partitions, connector=order.name_of(flow)
-                )
-                by_partition.setdefault(number, []).append(record)
+            name, cluster = order.name_of(flow), flow.source.alias
+            by_partition = grouped(
+                source_offset_record(cluster, *each.key, each.offset, partitions=partitions, connector=name)
+                for each in found
+            )
             granted.check()
             for number, records in by_partition.items():
                 with Appender(flow.target, topic, number) as appender:
