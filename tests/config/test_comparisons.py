@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.config import ConfigurationError, UnknownComparison, explain, parse, survey
+from airmirror.config import ConfigurationError, explain, parse, survey
+from airmirror.config.errors import UnknownComparison
 from airmirror.config.values import names_topic, renamed
 
 CLUSTERS = """\
