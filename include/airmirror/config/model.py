@@ -50,7 +50,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Window:
-    """The extent of one window, and its proof; the keys ``window.…``, ``verify.interval.ms`` and ``throttle.…``."""
+    """The extent of one window, and its proof. A field has its key's name with underscores, without a ``window.`` before it."""
 
     max_ms: int = 120_000
     max_bytes: int | None = None
@@ -62,7 +62,7 @@ class Window:
     follow_commit_ms: int = 250
     verify_interval_ms: int = 5_000
     slot_bytes: int = 67_108_864
-    throttle_bytes: int | None = None
+    throttle_bytes_per_second: int | None = None
 
     @property
     def longest_ms(self) -> int:
