@@ -85,5 +85,11 @@ class KeyMaker:
         given = default.strip() if is_set else None
         return Key(name.strip(), self.type, given, doc, scope, use=use, reason=reason, values=values, minimum=minimum)
 
+    def without_effect(self, line: str, doc: str, reason: str, scope: KeyScope = KeyScope.FLOW) -> Key:
+        return self(line, doc, scope, use=Use.WITHOUT_EFFECT, reason=reason)
+
+    def default_only(self, line: str, doc: str, reason: str, scope: KeyScope = KeyScope.FLOW) -> Key:
+        return self(line, doc, scope, use=Use.DEFAULT_ONLY, reason=reason)
+
 
 BOOLEAN, SHORT, INT, LONG, STRING, LIST, CLASS, SCHEDULE, SECONDS, SAMPLE = map(KeyMaker, KeyType)
