@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,7 +65,7 @@ def groups_apply(
         rows = sync_group_offsets(opened.flow, opened.ledger, [group], dry_run=not yes)
     if not rows:
         raise NoSuchGroup(opened.flow.name, opened.flow.source.alias, group)
-    undo = undo_commands(opened, rows)
+    undo = list(undo_commands(opened, rows))
     is_applied = yes and any(row.reason in ("", Reason.AHEAD) for row in rows)
     if given.as_json:
         print_json(console, {"applied": is_applied, "rows": [asdict(row) for row in rows], "undo": undo})
@@ -109,19 +109,17 @@ def _show_applied(flow: str, group: str, rows: Sequence[GroupOffset], done: bool
         show(console, f"Nothing was written. Carry it out: {apply}")
 
 
-def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> list[str]:
-    """Kafka's own commands that put the group back where it was on the target."""
+def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> Iterator[str]:
+    """Yield Kafka's own commands that put the group back where it was on the target."""
     tool = f"kafka-consumer-groups.sh --bootstrap-server {','.join(opened.flow.target.bootstrap_servers)}"
-    commands = []
     for row in rows:
         if row.reason or row.on_target == row.downstream:
             continue
         where = f"--group {shlex.quote(row.group)} --topic {shlex.quote(f'{row.remote_topic}:{row.partition}')}"
         if row.on_target is None:
-            commands.append(f"{tool} --delete-offsets {where}")
+            yield f"{tool} --delete-offsets {where}"
         else:
-            commands.append(f"{tool} --reset-offsets {where} --to-offset {row.on_target} --execute")
-    return commands
+            yield f"{tool} --reset-offsets {where} --to-offset {row.on_target} --execute"
 
 
 def _how(row: GroupRow) -> str:

@@ -103,7 +103,7 @@ def _build(given: Translation, name: str) -> Survey:
 
 
 def _flow(name: str, placed: Sequence[Placed]) -> Flow:
-    return replace(flow(name, placed), moves=named.move_groups(name, placed))
+    return replace(flow(name, placed), moves=tuple(named.move_groups(name, placed)))
 
 
 def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:

@@ -79,25 +79,21 @@ def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
                     yield Problem(given[key].line, f"{owner}.{key}", said)
 
 
-def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
-    """The move groups of a flow, in the order of the file, but for those without topics."""
-    found = []
+def move_groups(flow: str, placed: Iterable[Placed]) -> Iterator[MoveGroup]:
+    """Yield the move groups of a flow, in the order of the file, but for those without topics."""
     for owner, given in by_owner(placed, Level.MOVE).items():
         of, _, name = owner.rpartition(".move.")
         topics = _listed(given, "topics")
         if of != flow or not topics:
             continue
         principals = given["principals"].value.split(";") if "principals" in given else None
-        found.append(
-            MoveGroup(
-                name=name,
-                topics=topics,
-                groups=_listed(given, "groups"),
-                transactional_ids=_listed(given, "transactional.ids"),
-                principals=None if principals is None else tuple(filter(None, map(str.strip, principals))),
-            )
+        yield MoveGroup(
+            name=name,
+            topics=topics,
+            groups=_listed(given, "groups"),
+            transactional_ids=_listed(given, "transactional.ids"),
+            principals=None if principals is None else tuple(filter(None, map(str.strip, principals))),
         )
-    return tuple(found)
 
 
 def _listed(given: dict[str, Setting], key: str) -> tuple[str, ...] | None:

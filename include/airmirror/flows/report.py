@@ -60,7 +60,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
     """
     with record_of(opened) as record:
         flow, ledger = record.flow, record.ledger
-        found = told(ledger, flow.source.alias, span)
+        found = list(told(ledger, flow.source.alias, span))
         ledger_rows, ledger_notes = _compare_ledger(opened, ledger)
         here = now(flow.source, {each.key for each in found if each.is_newest})
         groups, group_notes = _groups(record, here)
@@ -69,7 +69,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
         rows = [each.row(left(each, here, positions)) for each in found]
         older = cut_off(ledger, found, span)
         by = by or expectations_of(None)
-        wrong = contradictions(record, found, here, there)
+        wrong = list(contradictions(record, found, here, there))
         numbers = _numbers(found, rows) | {"contradictions": len(wrong)}
         more = _not_known(found, ledger_rows, older, by, numbers["records not read back"])
         return Document(

@@ -4,7 +4,7 @@ versions, the configuration's digest, the expectations of its gate."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,29 +69,24 @@ def left(each: StatedRange, here: Now, positions: Mapping[tuple[str, int], int])
     return max(0, end - positions.get(each.key, 0))
 
 
-def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, there: Now) -> list[str]:
-    """Clusters, topics and logs that are not now what the record says they were."""
-    said, lines = record.ledger.identity(), []
+def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, there: Now) -> Iterator[str]:
+    """Yield clusters, topics and logs that are not now what the record says they were."""
+    said = record.ledger.identity()
     ids = (said.source_cluster_id, said.target_cluster_id) if said else ("", "")
     for cluster, known, at in zip((record.flow.source, record.flow.target), ids, (here, there), strict=True):
         if known and at.cluster_id and known != at.cluster_id:
-            lines.append(
-                f"Cluster {cluster.alias!r} is another one now: its id is {at.cluster_id}, the record says {known}."
-            )
+            yield f"Cluster {cluster.alias!r} is another one now: its id is {at.cluster_id}, the record says {known}."
     for each in found:
         last = each.chosen[-1]
         remote = last.remote
         sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
         for at, key, topic_id, side in sides if each.is_newest else ():
             if at.topic_ids.get(key.topic, topic_id) != topic_id:
-                lines.append(f"{key}: the {side} has another topic of that name now; the one of the record is gone.")
+                yield f"{key}: the {side} has another topic of that name now; the one of the record is gone."
         if each.is_newest and remote in there.gone:
-            lines.append(f"{remote}: the target does not have it any more.")
+            yield f"{remote}: the target does not have it any more."
         if each.is_newest and there.ends.get(remote, last.target_end) < last.target_end:
-            lines.append(
-                f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
-            )
-    return lines
+            yield f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
 
 
 def _brokers(routes: Routes) -> tuple[str, ...]:

@@ -235,7 +235,7 @@ class _Walk:
     ) -> tuple[Copies, Sequence[Record], list[Gap]]:
         """The copies of a trail, the target's records by whose numbers they are, and what was skipped."""
         if not self.compacted:
-            return [(view[number], at) for number, at in trail.copies], theirs, self._gaps_of(trail, view)
+            return [(view[number], at) for number, at in trail.copies], theirs, list(self._gaps_of(trail, view))
         trail = self._between(trail)
 
         def is_hole(offset: int) -> bool:
@@ -249,15 +249,11 @@ class _Walk:
         self.seen = theirs[-1].offset
         return *numbered(pairs, theirs), [Gap(run[0].offset, run[-1].offset, len(run)) for run in skipped]
 
-    def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> list[Gap]:
-        """The records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
-        if self.compacted:
-            return []
-        found = []
-        for each in self._between(trail).skipped:
+    def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> Iterator[Gap]:
+        """Yield the records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
+        for each in () if self.compacted else self._between(trail).skipped:
             if lost := missing(replace(trail, skipped=(each,)), view):
-                found.append(Gap(lost[0].offset, lost[-1].offset, len(lost)))
-        return found
+                yield Gap(lost[0].offset, lost[-1].offset, len(lost))
 
     def _between(self, trail: Trail) -> Trail:
         """The trail with what was skipped between copies: not before the first one that is known."""

@@ -88,17 +88,12 @@ def verify_committed(
     keys = list(dict.fromkeys(record.key for record in unverified))
     topics = {key.topic for key in keys}
     topics -= mirror.source.refresh_existing(topics).keys()
-    findings = examine(
-        mirror,
-        unverified,
-        trusted=trusted,
-        compacted=compacted_topics(mirror, topics),
-        watermarks=watermarks(mirror.source, keys),
-    )
+    compacted, ends = compacted_topics(mirror, topics), watermarks(mirror.source, keys)
+    findings = tuple(examine(mirror, unverified, trusted=trusted, compacted=compacted, watermarks=ends))
     tell(f"judging {counted(len(findings), 'partition')}")
     verdicts = write_verdicts(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
     mirror.catch_up()
-    return Verification(tuple(findings), tuple(verdicts))
+    return Verification(findings, tuple(verdicts))
 
 
 def watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -7,7 +7,7 @@ they were left, and writable. What is wrong with a partition of the target is th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
@@ -88,9 +88,8 @@ def frozen_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Owne
 
 def frozen_since(
     flow: Flow, state: State, remote_topics: Mapping[str, str], shut: Mapping[str, Ownership | None]
-) -> list[Planned]:
-    """The partitions of topics that were frozen between the look at topics and the lease: nothing of them is written."""
-    found = []
+) -> Iterator[Planned]:
+    """Yield the partitions of topics that were frozen between the look at topics and the lease: nothing of them is written."""
     for topic in sorted(remote_topics.keys() & shut.keys()):
         freeze, remote = shut[topic], remote_topics[topic]
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
@@ -99,8 +98,7 @@ def frozen_since(
                 if freeze
                 else ReturnOver(flow.source.alias, *key, flow.reverse_name)
             )
-            found.append(left_out(key, remote, state, of_flow(error, flow) or error))
-    return found
+            yield left_out(key, remote, state, of_flow(error, flow) or error)
 
 
 def chosen(
