@@ -241,18 +241,16 @@ def decisions(found: Sequence[Decision]) -> RenderableType:
     )
 
 
-def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableType]:
-    """Every key of the configuration, then the settings of Kafka's clients by what they do here."""
-    shown: list[RenderableType] = []
+def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Iterator[RenderableType]:
+    """Yield every key of the configuration, then the settings of Kafka's clients by what they do here."""
     for row in rows:
         kind = f"  {row.type}, default: {row.default or 'none'}" if row.type else ""
-        shown.append(Text.assemble((row.name, "bold"), (kind, "dim")))
-        shown.append(Padding(Text(f"{row.doc}\nRead {row.scope.removesuffix('.')}. Here: {row.here}."), (0, 0, 0, 4)))
+        yield Text.assemble((row.name, "bold"), (kind, "dim"))
+        yield Padding(Text(f"{row.doc}\nRead {row.scope.removesuffix('.')}. Here: {row.here}."), (0, 0, 0, 4))
     for here in dict.fromkeys(row.here for row in clients):
         names = ", ".join(row.name for row in clients if row.here == here)
-        shown.append(Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim")))
-        shown.append(Padding(Text(names), (0, 0, 0, 4)))
-    return shown
+        yield Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim"))
+        yield Padding(Text(names), (0, 0, 0, 4))
 
 
 def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> Iterator[Text]:

@@ -53,7 +53,7 @@ def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
                 ends,
                 dict(routes.topic_ids),
                 routes.cluster_id,
-                _brokers(routes),
+                tuple(_brokers(routes)),
                 tuple(f"Where a log ends now: {error}" for error in missing.values()),
                 frozenset(key for key in keys - set(there) if key.topic not in hidden),
             )
@@ -89,18 +89,16 @@ def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, ther
             yield f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
 
 
-def _brokers(routes: Routes) -> tuple[str, ...]:
-    """A line for each broker: what it says of its version. A broker tells no number, but the features that are on."""
-    lines = []
+def _brokers(routes: Routes) -> Iterator[str]:
+    """Yield a line for each broker: what it says of its version. A broker tells no number, but the features that are on."""
     for node in routes.nodes:
         try:
             connection = routes.connection(node)
         except BrokerUnreachable as error:
-            lines.append(f"broker {node}: {error}")
+            yield f"broker {node}: {error}"
             continue
         features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
-        lines.append(f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}")
-    return tuple(lines)
+        yield f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}"
 
 
 def versions(record: Opened, here: Now, there: Now) -> list[dict[str, Any]]:
