@@ -133,7 +133,7 @@ def commit(
                 by=by,
                 reason=reason,
                 start=each.end,
-                lost=(each.start, each.start),
+                lost_first=each.start,
             )
             for each in some
             if each.facts.last is not None

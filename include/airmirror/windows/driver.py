@@ -60,16 +60,17 @@ def decision(
     by: str,
     reason: str,
     start: int = -1,
-    lost: tuple[int, int] = (-1, -1),
+    lost_first: int = -1,
+    lost_end: int | None = None,
 ) -> KeyValue:
-    """The record of a decision that is carried out under the lease; ``start`` and ``lost`` as in ResetRecord."""
+    """The record of a decision that is carried out under the lease, as ResetRecord has it; ``lost_end`` None: nothing is lost."""
     record = ResetRecord(
         *key,
         time_ms=int(time.time() * 1000),
         choice=choice,
         problem=problem[:10_000],
-        lost_first=lost[0],
-        lost_end=lost[1],
+        lost_first=lost_first,
+        lost_end=lost_first if lost_end is None else lost_end,
         start=start,
         window=granted.lease.window,
         by=by,

@@ -135,10 +135,8 @@ def _mapping_topic(reset: Reset, granted: GrantedLease, now: int, by: str, reaso
             remains = verified_record(reset, granted.offset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
         yield from ((record.encode_key(), record.encode_value()) for record in mapping_records(reset, window, now))
-    lost = reset.lost_first, reset.lost_end
-    yield driver.decision(
-        granted, facts.key, reset.choice, reset.problem, by=by, reason=reason, start=reset.start, lost=lost
-    )
+    places = {"start": reset.start, "lost_first": reset.lost_first, "lost_end": reset.lost_end}
+    yield driver.decision(granted, facts.key, reset.choice, reset.problem, by=by, reason=reason, **places)
 
 
 def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Facts:

@@ -106,8 +106,8 @@ def commit_copies(mirror: Mirror, granted: GrantedLease, number: int, copies: Se
         if each.planned.last is not None:
             key, first = each.planned.key, each.accounts[0].start
             problem = f"MirrorMaker 2 has copied {each.copied} records since, and {each.again} of them again"
-            why = {"by": by, "reason": "airmirror takeover"}
-            decided = decision(granted, key, "take-over", problem, **why, start=each.end, lost=(first, first))
+            why = "airmirror takeover"
+            decided = decision(granted, key, "take-over", problem, by=by, reason=why, start=each.end, lost_first=first)
             records[TopicPartition(topics.mappings, 0)].append(decided)
     if records:
         commit(granted, records, number)
