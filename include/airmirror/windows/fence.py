@@ -32,7 +32,7 @@ from airmirror.windows.index import LeasesSince, read_leases
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.leases import LEASE_MS, holder, most_slots
 from airmirror.wire.mappings import Lease, LeaseEvent
-from airmirror.wire.owners import Owners, Ownership
+from airmirror.wire.owners import Owners
 
 log = logging.getLogger(__name__)
 
@@ -186,12 +186,7 @@ def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = Fals
 def check_not_shut(flow: Flow, owners: Owners) -> None:
     """Raise FlowFrozen where all topics of the flow are frozen."""
     if shut := owners.shut:
-        raise flow_frozen(flow, shut)
-
-
-def flow_frozen(flow: Flow, shut: Ownership) -> FlowFrozen:
-    """Return the error of whoever wants to write for a flow that is frozen."""
-    return FlowFrozen(flow.name, shut.by, shut.time_ms, shut.reason)
+        raise FlowFrozen(flow.name, shut.by, shut.time_ms, shut.reason)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:
