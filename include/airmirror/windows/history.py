@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_RANGES, Account
+from airmirror.windows.handover import AT_ONCE, BACK
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.takeover import BothLogs, Copies, LogRange, Record, accounts_of, missing
 from airmirror.windows.trail import Trail, follow
@@ -89,10 +90,6 @@ def numbered(pairs: Sequence[Pair], theirs: Sequence[Record]) -> tuple[Copies, l
         there.setdefault(at, replace(record, offset=at))
     places = {offset: number for number, offset in enumerate(sorted(there))}
     return [(record, places[at]) for record, at in pairs], [there[offset] for offset in sorted(there)]
-
-
-AT_ONCE = 100_000  # offsets of the target that are compared together
-BACK = 100_000  # records of the source before, to which one that was killed may have gone back
 
 
 @dataclass(frozen=True)
