@@ -65,12 +65,6 @@ def _told(name: str, value: Any) -> Cell:
     return cast("Cell", value)
 
 
-def check_place(write: Path | None) -> None:
-    """Refuse a place for a plan before anything is looked at. Raises typer.BadParameter."""
-    if write is not None and not write.absolute().parent.is_dir():
-        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
-
-
 def end(made: Document, as_json: bool, files: Sequence[Path] = (), *, done: bool | None = None, more: str = "") -> None:
     """Show a document, ``more`` after it, and end with 1 where it is not good: something is missing, left, or can't be done.
 

@@ -12,7 +12,7 @@ import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Reason, Yes, console, telling
-from airmirror.cli.plans import check_place, end, report_base
+from airmirror.cli.plans import end, report_base
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import GOOD, line, print_json, show
 from airmirror.report.files import write_document
@@ -92,7 +92,8 @@ def _opened(runbook: AnyRunbook, given: FlowOptions, order: Order, *, shows: boo
 
 
 def _plan(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, **values: Any) -> None:
-    check_place(write)
+    if write is not None and not write.absolute().parent.is_dir():  # before anything is looked at
+        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:
         found = runbook.plan(opened, _order(runbook, values), Progress(tell))
