@@ -94,15 +94,13 @@ def replicate(deployment: Deployment, name: str, window: str, spark_url: str, se
         order = WindowOrder(window, only=selection.takes, advance=False, tell=phase, report=tell_progress)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
 
-        def follow() -> WindowResult:
-            by = expectations_of(deployment.expectations)
-            following = following_of(prepared.opened, by, window=window)
-            return run(prepared, spark_url, replace(order, following=following))
-
         def copy() -> WindowResult:
-            return run(prepared, spark_url, order)
+            if not opened.flow.window.follow_ms:
+                return run(prepared, spark_url, order)
+            by = expectations_of(deployment.expectations)
+            return run(prepared, spark_url, replace(order, following=following_of(prepared.opened, by, window=window)))
 
-        result = when_free(opened.flow, follow if opened.flow.window.follow_ms else copy)
+        result = when_free(opened.flow, copy)
     check_result(prepared, result)
     return result
 
