@@ -26,6 +26,7 @@ from airmirror.windows.declared import compacted_topics, may_be_purged, times_re
 from airmirror.windows.demand import Demand
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import ReturnOver, TopicFrozen
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.mirror import Mirror, caught_up_reverse
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
@@ -119,13 +120,7 @@ def demand_of(wanted: Sequence[Planned], follows: bool) -> Demand:
 
 
 def slots_of(
-    mirror: Mirror,
-    *,
-    window: str,
-    lease_offset: int,
-    numbers: Sequence[int],
-    planned: Sequence[Planned],
-    follow_ms: int = 0,
+    mirror: Mirror, granted: GrantedLease, numbers: Sequence[int], planned: Sequence[Planned], follow_ms: int
 ) -> list[Slot]:
     """Slots of these numbers, or of fewer, for what there is to do, and with ``follow_ms`` for what comes."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
@@ -165,9 +160,9 @@ def slots_of(
     return [
         Slot(
             flow=flow,
-            window=window,
+            window=granted.lease.window,
             number=number,
-            lease_offset=lease_offset,
+            lease_offset=granted.offset,
             max_ms=flow.window.max_ms,
             max_bytes=None if limit is None or follow_ms else max(1, int(limit * share)),
             progress_topic=topics.progress,
