@@ -134,7 +134,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two clusters that are compared, whoever copied one to the other; the keys ``compare.<name>.…``."""
+    """Two clusters that are compared, whoever copied one to the other. A field has its key's name with underscores."""
 
     name: str
     source: Cluster
@@ -143,8 +143,8 @@ class Comparison:
     topics_exclude: tuple[str, ...]
     rename: str
     schedule: str | None
-    sample: str
-    seed: int
+    sample: str | None
+    sample_seed: int
     ignore_timestamps: bool
     spark_conn_id: str | None
 
