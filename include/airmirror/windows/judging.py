@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, TopicNotFound
@@ -163,11 +163,8 @@ def write_verdicts(
             if before is not None:
                 records.append((before.encode_key(), None))
         elif not error.transient:
-            hold = Hold(
-                *key, offset=finding.source_start, reason=_reason(error), window=judge_name, by=GATE, time_ms=now
-            )
-            if first is not None:
-                hold = replace(hold, window=first.window, time_ms=first.time_ms)
+            since, at = (first.window, first.time_ms) if first else (judge_name, now)
+            hold = Hold(*key, offset=finding.source_start, reason=_reason(error), window=since, by=GATE, time_ms=at)
             if hold != before:
                 records.append((hold.encode_key(), hold.encode_value()))
     if gate is not None and everything:
