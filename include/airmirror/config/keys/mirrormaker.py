@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, SECONDS, SHORT, STRING, KeyScope
+from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, POSITIVE, SECONDS, SHORT, STRING, KeyScope
 
 _EVERY_TIME = "every window looks for new groups"
 _NO_JAVA = "Java classes can't run here"
@@ -93,7 +93,7 @@ _TOPICS = (
         "Creates topics, partitions, configs and ACLs.",
         _NO_JAVA,
     ),
-    LONG("admin.timeout.ms = 60000", "How long an administrative task may take, in ms.", minimum=1),
+    POSITIVE("admin.timeout.ms = 60000", "How long an administrative task may take, in ms."),
 )
 
 _OFFSETS = (
