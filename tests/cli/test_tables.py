@@ -19,7 +19,7 @@ HOSTILE = ("[/foo]", "[green]verified[/]", "a\x1b[31mred", "b\x1b]8;;http://evil
 def test_names_paint_nothing(name: str, terminal: bool) -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=terminal, width=200)
-    show(console, table(name, ("group", "n"), [(name, 1)], right=("n",)), line("error", name))
+    show(console, table(name, ("group", ">n"), [(name, 1)]), line("error", name))
     text = written.getvalue()
     printable = name.encode("unicode_escape").decode() if not name.isprintable() else name
     assert text.count(printable.replace("\\x1b\\\\", "\\x1b\\")) == 3
@@ -35,7 +35,7 @@ def test_what_becomes_of_a_topic_paints_nothing() -> None:
 
 def test_a_name_writes_no_row_of_its_own() -> None:
     written = io.StringIO()
-    show(Console(file=written, width=200), table("t", ("group", "n"), [("a\n  evil  7\tx", 1)], right=("n",)))
+    show(Console(file=written, width=200), table("t", ("group", ">n"), [("a\n  evil  7\tx", 1)]))
     assert [each for each in written.getvalue().splitlines() if "evil" in each] == ["a\\n  evil  7\\tx  1"]
 
 
@@ -61,9 +61,9 @@ def test_at_80_columns_no_digit_and_no_letter_is_lost(words: int, numbers: int) 
     """A number is in one piece; words may be folded."""
     written = io.StringIO()
     names = ["topic", "window", "verified"][:words]
-    counts = [f"unverified records {number}" for number in range(numbers)]
+    counts = [f">unverified records {number}" for number in range(numbers)]
     row = [*WORDS[:words], *(NUMBERS * 2)[:numbers]]
-    show(Console(file=written, width=80), table("t", (*names, *counts), [row, row], right=counts))
+    show(Console(file=written, width=80), table("t", (*names, *counts), [row, row]))
     text = written.getvalue()
     for number in (NUMBERS * 2)[:numbers]:
         assert text.count(f"{number:,}") >= 2, text

@@ -80,15 +80,15 @@ def groups_apply(
 def _show(flow: str, rows: Sequence[GroupRow]) -> None:
     from airmirror.flows.positions import MOST_AGES
 
-    numbers = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
+    numbers = (">position", ">lag", ">lag (s)", ">translated", ">on target", ">lag there", ">lag there (s)")
     cells = cells_of(
         rows,
         "group topic partition position lag lag_seconds translation on_target target_lag target_lag_seconds how",
         how=_how,
     )
-    columns = ("group", "topic", "partition", *numbers, "")
+    columns = ("group", "topic", ">partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"
-    show(console, table(f"{flow}: groups", columns, cells, right=("partition", *numbers), empty=empty))
+    show(console, table(f"{flow}: groups", columns, cells, empty=empty))
     if len(rows) > MOST_AGES:
         show(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
     if rows:
@@ -96,14 +96,14 @@ def _show(flow: str, rows: Sequence[GroupRow]) -> None:
 
 
 def _show_applied(flow: str, group: str, rows: Sequence[GroupOffset], done: bool) -> None:
-    columns = ("partition", "position", "on target before", "on target" if done else "would be")
+    columns = ("topic", ">partition", ">position", ">on target before", ">on target" if done else ">would be", "")
     cells: list[list[Cell]] = []
     for row in rows:
         kept = "" if not row.reason else f"not moved: {row.reason}"
         again = f"{row.again} records will be read again" if row.again and not row.reason else ""
         to = row.downstream if not row.reason else row.on_target
         cells.append([row.topic, row.partition, row.position, row.on_target, to, kept or again])
-    show(console, table(f"{flow}: {group}", ("topic", *columns, ""), cells, right=columns), READ_COMMITTED)
+    show(console, table(f"{flow}: {group}", columns, cells), READ_COMMITTED)
     if not done:
         apply = command("groups", "apply", "--group", group, "--yes", flow=flow)
         show(console, f"Nothing was written. Carry it out: {apply}")

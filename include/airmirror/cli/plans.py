@@ -47,8 +47,9 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
         if section.brief and (section.rows or section.empty):
             columns = section.columns
             rows = [[_told(name, row[name]) for name in columns] for row in section.rows]
-            right = [column_title(name) for name in columns if any(_is_number(name, row) for row in section.rows)]
-            shown.append(table(section.title, [*map(column_title, columns)], rows, right=right, empty=section.empty))
+            marks = (">" if any(_is_number(name, row) for row in section.rows) else "" for name in columns)
+            titles = [mark + column_title(name) for mark, name in zip(marks, columns, strict=True)]
+            shown.append(table(section.title, titles, rows, empty=section.empty))
     findings = [] if made.by and not made.kind.endswith(" undo") else finding_lines(made.findings)
     shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
     show(console, *shown, *([f"The report: {files[0]}"] if files else []))

@@ -184,10 +184,10 @@ def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None
         rows = rows_of(found, "topic partition problem")
         print_json(console, {"flow": opened.flow.name, "done": False, "partitions": rows})
         return
-    columns = ("topic", "partition", "what is wrong")
+    columns = ("topic", ">partition", "what is wrong")
     wrong = [(each.topic, each.partition, each.problem) for each in found]
     title = f"{opened.flow.name}: what waits for a decision"
-    show(console, table(title, columns, wrong, right=("partition",), empty="every partition can continue by itself"))
+    show(console, table(title, columns, wrong, empty="every partition can continue by itself"))
     if found:
         show(
             console,
@@ -196,14 +196,14 @@ def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None
 
 
 def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
-    columns = ("topic", "partition", "what is wrong", "continues at", "declared lost", "remote topic ends at")
+    columns = ("topic", ">partition", "what is wrong", "continues at", "declared lost", ">remote topic ends at")
     rows: list[list[Cell]] = []
     for reset in resets:
         facts = reset.facts
         lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
         resumes_at = f"{reset.start:,}" if reset.start >= 0 else "not any more"
         rows.append([facts.topic, facts.partition, reset.problem or "nothing", resumes_at, lost, facts.target_end])
-    return table(f"{flow}: reset", columns, rows, right=("partition", "remote topic ends at"))
+    return table(f"{flow}: reset", columns, rows)
 
 
 def _carry_out(opened: Opened, *options: str) -> str:

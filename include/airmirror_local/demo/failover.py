@@ -238,14 +238,14 @@ def _shown(course: FailoverRun) -> list[RenderableType]:
 
 
 def _table(course: FailoverRun) -> RenderableType:
-    columns = ("acknowledged", "on east", "on west", "rescued")
+    columns = ("written on", ">acknowledged", ">on east", ">on west", ">rescued")
     cells: list[list[Cell]] = []
     parts = (("east, until it was killed", course.before), ("west", course.over), ("east again", course.after))
     for name, values in parts:
         known = set(values)
         places = (_flat(course.east), _flat(course.west), _flat(course.rescued))
         cells.append([name, len(values), *(sum(each in known for each in its) for its in places)])
-    return table(f"{FLOW}: both clusters, read again", ("written on", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", columns, cells)
 
 
 def summary(course: FailoverRun) -> str:

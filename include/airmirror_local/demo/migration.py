@@ -229,12 +229,12 @@ def doubts(course: MigrationRun) -> Iterator[str]:
 
 
 def _table(course: MigrationRun) -> RenderableType:
-    columns = ("acknowledged", "on east, once, in order", "on west")
+    columns = ("topic", ">acknowledged", ">on east, once, in order", ">on west")
     cells: list[list[Cell]] = [
         [topic, len(values), *(len(_of_topic(logs, topic)) for logs in (course.here, course.there))]
         for topic, values in course.acknowledged.items()
     ]
-    return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", columns, cells)
 
 
 def summary(course: MigrationRun) -> str:

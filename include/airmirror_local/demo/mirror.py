@@ -68,7 +68,7 @@ def run_demo(console: Console, seconds: int) -> int:
 
 def runs(results: Sequence[WindowResult]) -> RenderableType:
     """One row a window, by the name of the run that it belongs to."""
-    numbers = ("partitions", "records", "bytes", "seconds")
+    columns = ("run", ">partitions", ">records", ">bytes", ">seconds", "verified")
     rows: list[list[Cell]] = [
         [
             result.window,
@@ -80,7 +80,7 @@ def runs(results: Sequence[WindowResult]) -> RenderableType:
         ]
         for result in results
     ]
-    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
+    return table("Airflow's runs that replicated something", columns, rows)
 
 
 def _doubts(
