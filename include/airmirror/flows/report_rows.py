@@ -11,11 +11,10 @@ from typing import Any
 
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
-from airmirror.windows.coverage import account_error, has_returned, is_taken_over, uncovered
+from airmirror.windows.coverage import COUNTS, account_error, has_returned, is_taken_over, uncovered
 from airmirror.wire.mappings import MappingRecord
 
 MOST_POINTS = 120  # of a curve
-COUNTS = ("copied", "control", "aborted", "holes", "lost")
 
 
 @dataclass(frozen=True)
