@@ -219,14 +219,11 @@ def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: T
     return any(key.topic in order.topics for key in reset_in_name(opened, order.name))
 
 
+Places = Mapping[TopicPartition, tuple[int, int]]  # by partition of the source an offset of it, and one of the target
+
+
 def _rewind(
-    opened: Opened,
-    topics: Mapping[str, str],
-    starts: Mapping[TopicPartition, tuple[int, int]],
-    syncs: Mapping[TopicPartition, tuple[int, int]],
-    *,
-    held: Callable[[], None],
-    tell: Tell,
+    opened: Opened, topics: Mapping[str, str], starts: Places, syncs: Places, held: Callable[[], None], tell: Tell
 ) -> None:
     """Checkpoints and offset ``syncs`` follow partitions that resume elsewhere, at a source and a target offset."""
     if starts:
