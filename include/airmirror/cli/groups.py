@@ -12,7 +12,7 @@ import typer
 from airmirror.cli.failures import NOT_VERIFIED
 from airmirror.cli.flow_options import FlowOptions, flow_command, is_of_subcommand
 from airmirror.cli.options import console
-from airmirror.cli.tables import Cell, cells_of, print_json, show, table
+from airmirror.cli.tables import Cell, cells_of, print_all, print_json, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
@@ -72,7 +72,7 @@ def groups_apply(
     else:
         _show_applied(opened.flow.name, group, rows, yes)
         if yes and undo:
-            show(console, "To undo, while the group has no members:", *undo)
+            print_all(console, "To undo, while the group has no members:", *undo)
     if yes and not (is_applied and all(row.reason in ("", Reason.AHEAD, Reason.NOT_REPLICATED) for row in rows)):
         raise typer.Exit(NOT_VERIFIED)
 
@@ -88,11 +88,11 @@ def _show(flow: str, rows: Sequence[GroupRow]) -> None:
     )
     columns = ("group", "topic", ">partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"
-    show(console, table(f"{flow}: groups", columns, cells, empty=empty))
+    print_all(console, table(f"{flow}: groups", columns, cells, empty=empty))
     if len(rows) > MOST_AGES:
-        show(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
+        print_all(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
     if rows:
-        show(console, READ_COMMITTED)
+        print_all(console, READ_COMMITTED)
 
 
 def _show_applied(flow: str, group: str, rows: Sequence[GroupOffset], done: bool) -> None:
@@ -103,10 +103,10 @@ def _show_applied(flow: str, group: str, rows: Sequence[GroupOffset], done: bool
         again = f"{row.again} records will be read again" if row.again and not row.reason else ""
         to = row.downstream if not row.reason else row.on_target
         cells.append([row.topic, row.partition, row.position, row.on_target, to, kept or again])
-    show(console, table(f"{flow}: {group}", columns, cells), READ_COMMITTED)
+    print_all(console, table(f"{flow}: {group}", columns, cells), READ_COMMITTED)
     if not done:
         apply = command("groups", "apply", "--group", group, "--yes", flow=flow)
-        show(console, f"Nothing was written. Carry it out: {apply}")
+        print_all(console, f"Nothing was written. Carry it out: {apply}")
 
 
 def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from airmirror.cli.options import console
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_all, print_json, table
 from airmirror.report.document import Document, Finding, Row, column_title
 from airmirror.report.page import value_told
 
@@ -52,7 +52,7 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
             shown.append(table(section.title, titles, rows, empty=section.empty))
     findings = [] if made.by and not made.kind.endswith(" undo") else finding_lines(made.findings)
     shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
-    show(console, *shown, *([f"The report: {files[0]}"] if files else []))
+    print_all(console, *shown, *([f"The report: {files[0]}"] if files else []))
 
 
 def _is_number(name: str, row: Row) -> bool:
@@ -75,6 +75,6 @@ def end(made: Document, as_json: bool, files: Sequence[Path] = (), *, done: bool
         print_json(console, made.as_dict() | ({} if done is None else {"done": done}))
     else:
         show_document(made, files)
-        show(console, *([more] if more else []))
+        print_all(console, *([more] if more else []))
     if not made.is_good:
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Reason, Yes, console, telling
 from airmirror.cli.plans import end, report_base
 from airmirror.cli.report import KeyFile, signer_of
-from airmirror.cli.tables import GOOD, line, print_json, show
+from airmirror.cli.tables import GOOD, line, print_all, print_json
 from airmirror.report.files import write_document
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 
@@ -117,7 +117,7 @@ def _run(
     def kept(text: str) -> None:
         said.append({"said": text})
         if not given.as_json:
-            show(console, line("done", text, GOOD))
+            print_all(console, line("done", text, GOOD))
 
     made, left = None, tuple[str, ...]()
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
@@ -146,7 +146,7 @@ def _end_steps(flow: str, ended: str, left: Sequence[str], said: list[dict[str, 
     if as_json:
         print_json(console, {"flow": flow, "ended": ended, "left_something": list(left), "lines": said})
     else:
-        show(console, f"{ended}.", *([f"Something is left by: {', '.join(left)}."] if left else []))
+        print_all(console, f"{ended}.", *([f"Something is left by: {', '.join(left)}."] if left else []))
     if left:
         raise typer.Exit(1)
 

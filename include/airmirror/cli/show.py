@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, cells_of, line, safe, table, verdict
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, cells_of, line, safe, table
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.errors import command, counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
@@ -52,7 +52,9 @@ def followed(result: WindowResult) -> Iterator[Text]:
 
 def verified(passed: bool, read_back: bool) -> Text:
     """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
-    return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
+    if passed and not read_back:
+        return Text("not read back", DOUBTFUL)
+    return Text("yes", GOOD) if passed else Text("no", BAD)
 
 
 def progress(state: CopyProgress) -> str:

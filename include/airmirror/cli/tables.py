@@ -35,10 +35,6 @@ def line(label: str, text: object, style: str = BAD) -> Text:
     return Text.assemble((label, style), " ", safe(text))
 
 
-def verdict(passed: bool) -> Text:
-    return Text("yes", GOOD) if passed else Text("no", BAD)
-
-
 def cells_of(items: Iterable[object], columns: str, **made: Callable[[Any], Cell]) -> list[list[Cell]]:
     """The rows of a table: the values of ``rows_of``."""
     return [list(row.values()) for row in rows_of(items, columns, **made)]
@@ -119,7 +115,7 @@ class Rows:
             yield line
 
 
-def show(console: Console, *shown: RenderableType) -> None:
+def print_all(console: Console, *shown: RenderableType) -> None:
     """Print without blanks at the ends of lines, an empty line between tables."""
     with console.capture() as captured:
         for number, each in enumerate(shown):

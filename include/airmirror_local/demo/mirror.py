@@ -14,8 +14,7 @@ from rich.console import Console, RenderableType
 from rich.filesize import decimal
 
 from airmirror.cli import show
-from airmirror.cli.tables import Cell, line, table
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import Cell, line, print_all, table
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.local import LOCAL
