@@ -93,14 +93,7 @@ def continue_after(
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0
     accounts = epochs.noted(_accounts(content, start, end, before, target_end, reverse))
-    item = Planned(
-        *facts.key,
-        remote_topic=facts.remote_topic,
-        start=start,
-        end=end,
-        high_watermark=facts.high_watermark,
-        last=facts.last,
-    )
+    item = Planned(*facts.key, facts.remote_topic, start, end, facts.high_watermark, last=facts.last)
     return Continuation(facts, kept, TakenOver(item, accounts), content.outside(accounts))
 
 

@@ -203,16 +203,8 @@ def _received(opened: Opened, verification: Verification, followed: str) -> tupl
             records[topics] += part.copied
             first, end = ends.setdefault(topics, {}).get(part.partition, (part.target_start, part.target_end))
             ends[topics][part.partition] = min(first, part.target_start), max(end, part.target_end)
-    return tuple(
-        Received(
-            *topics,
-            flow.source.bootstrap_servers[0],
-            flow.target.bootstrap_servers[0],
-            records[topics],
-            dict(sorted(ends[topics].items())),
-        )
-        for topics in sorted(records)
-    )
+    servers = flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0]
+    return tuple(Received(*pair, *servers, records[pair], dict(sorted(ends[pair].items()))) for pair in sorted(records))
 
 
 def still_to_tell(deployment: Deployment, name: str, told: Any) -> tuple[Received, ...]:
