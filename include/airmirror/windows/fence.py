@@ -138,14 +138,8 @@ def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = Fals
     with Appender(journal.flow.target, mappings) as appender:
         scanned, known = journal.seen(), journal.index.leases()  # in this order: others may read further meanwhile
         most = max([slots, *(lease.slots for _, _, lease in known)])
-        lease = Lease(
-            window=window,
-            event=LeaseEvent.TAKEN,
-            owner=f"{socket.gethostname()}:{os.getpid()}",
-            time_ms=int(time.time() * 1000),
-            duration_ms=LEASE_MS,
-            slots=most,
-        )
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        lease = Lease(window, LeaseEvent.TAKEN, owner, int(time.time() * 1000), LEASE_MS, most)
 
         def append(record: Lease) -> int:
             return appender.append([(record.encode_key(), record.encode_value())])[0]

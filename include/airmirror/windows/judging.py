@@ -136,29 +136,21 @@ def write_verdicts(
     verdicts: list[Verdict] = []
     records: list[tuple[bytes, bytes | None]] = []
     for finding in findings:
-        key, error, before = finding.key, finding.error, holds.get(finding.key)
+        key, error, before, last = finding.key, finding.error, holds.get(finding.key), finding.source_end - 1
         if error is None and gate is None and before is not None:
             left = PartitionHeld(flow.source.alias, *key, before.offset, before.reason, before.by, before.time_ms)
-            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow)))
+            verdicts.append(Verdict(*key, last, finding.copied, of_flow(left, flow)))
             continue
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
             reason = f"{_proof(finding)}; {objections[key]}"
-            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
+            error = GateFailed(flow.source.alias, *key, finding.source_start, last, reason)
         error = of_flow(error, flow)
         judged_in = first.window.removesuffix(ENGINE_ALONE) if error and first else window
         earlier = None if judged_in == window or judged_in in own else first
-        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
+        verdicts.append(Verdict(*key, last, finding.copied, error, earlier))
         if error is None:
-            passed = Verified(
-                *key,
-                source_topic_id=finding.source_topic_id,
-                offset=finding.source_end - 1,
-                target_end=finding.target_end,
-                window=judge_name,
-                time_ms=now,
-                seen=seen,
-            )
+            passed = Verified(*key, finding.source_topic_id, last, finding.target_end, judge_name, now, seen)
             records.append((passed.encode_key(), passed.encode_value()))
             if before is not None:
                 records.append((before.encode_key(), None))
