@@ -27,7 +27,7 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
 from airmirror.flows.verification import compare_all
 from airmirror.local import LOCAL
@@ -135,7 +135,7 @@ def fill(opened: Opened, topics: Sequence[str], partitions: int, groups: int) ->
         source.refresh([])
         if errors := commit_offsets(source, offsets):
             raise RuntimeError(f"positions of groups were refused: {errors}")
-    emit_checkpoints_if_due(opened, uuid.uuid4().hex)
+    do_task(opened, CHECKPOINTS, uuid.uuid4().hex)
 
 
 def at_once(slots: Sequence[Slot]) -> list[SlotResult]:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from airmirror.cli.failures import failures_reported, status_of, status_of_all
 from airmirror.cli.main import app
 from airmirror.clusters.protocol.connection import BrokerUnreachable
-from airmirror.config import UnknownFlow
+from airmirror.config.errors import UnknownFlow
 from airmirror.flows.freezing import NoSuchTopic, NotFrozen
 from airmirror_local.ports import free_port
 from support.deployment import Deployment

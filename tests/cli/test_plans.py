@@ -84,7 +84,7 @@ def test_what_is_not_verified_at_all_is_complete_to_no_time(
     verified: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[object] = []
-    monkeypatch.setattr(plans, "show", lambda _, *parts: shown.extend(parts))
+    monkeypatch.setattr(plans, "print_all", lambda _, *parts: shown.extend(parts))
     plans.show_document(shown_plan(made(FailoverPlan, partitions=(made(PartitionPoint, verified_end=verified),))))
     (table,) = (each for each in shown if "complete to" in getattr(each, "columns", ()))
     assert table.rows[0][-1] == Text(said)  # type: ignore[attr-defined]
@@ -92,6 +92,6 @@ def test_what_is_not_verified_at_all_is_complete_to_no_time(
 
 def test_applications_are_told_where_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
-    monkeypatch.setattr(plans, "show", lambda _, *parts: shown.extend(parts))
+    monkeypatch.setattr(plans, "print_all", lambda _, *parts: shown.extend(parts))
     plans.show_document(shown_outcome(made(FailoverOutcome, servers=("kafka.west:9092",))))
     assert any("bootstrap.servers = kafka.west:9092" in getattr(each, "title", "") for each in shown)

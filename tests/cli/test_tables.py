@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from airmirror.cli.tables import line, show, table
+from airmirror.cli.tables import line, print_all, table
 from airmirror.cli.topics import _table
 from airmirror.topics.drift import Drift
 
@@ -19,7 +19,7 @@ HOSTILE = ("[/foo]", "[green]verified[/]", "a\x1b[31mred", "b\x1b]8;;http://evil
 def test_names_paint_nothing(name: str, terminal: bool) -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=terminal, width=200)
-    show(console, table(name, ("group", "n"), [(name, 1)], right=("n",)), line("error", name))
+    print_all(console, table(name, ("group", ">n"), [(name, 1)]), line("error", name))
     text = written.getvalue()
     printable = name.encode("unicode_escape").decode() if not name.isprintable() else name
     assert text.count(printable.replace("\\x1b\\\\", "\\x1b\\")) == 3
@@ -29,20 +29,20 @@ def test_names_paint_nothing(name: str, terminal: bool) -> None:
 def test_what_becomes_of_a_topic_paints_nothing() -> None:
     written = io.StringIO()
     drift = Drift("t", "r", "retention.ms", "1", "2", outcome="1\x1b[31mred", reason="", will_change=True)
-    show(Console(file=written, force_terminal=True, width=200), _table("drift", [drift]))
+    print_all(Console(file=written, force_terminal=True, width=200), _table("drift", [drift]))
     assert "1\\x1b[31mred" in written.getvalue() and "1\x1b[31m" not in written.getvalue()
 
 
 def test_a_name_writes_no_row_of_its_own() -> None:
     written = io.StringIO()
-    show(Console(file=written, width=200), table("t", ("group", "n"), [("a\n  evil  7\tx", 1)], right=("n",)))
+    print_all(Console(file=written, width=200), table("t", ("group", ">n"), [("a\n  evil  7\tx", 1)]))
     assert [each for each in written.getvalue().splitlines() if "evil" in each] == ["a\\n  evil  7\\tx  1"]
 
 
 def test_an_empty_table_says_so_and_no_line_ends_with_blanks() -> None:
     written = io.StringIO()
     console = Console(file=written, width=10_000)
-    show(
+    print_all(
         console,
         table("held", ("topic",), [], empty="none is held"),
         table("t", ("a", "b"), [("x", ""), ("y" * 500, "z")]),
@@ -61,9 +61,9 @@ def test_at_80_columns_no_digit_and_no_letter_is_lost(words: int, numbers: int) 
     """A number is in one piece; words may be folded."""
     written = io.StringIO()
     names = ["topic", "window", "verified"][:words]
-    counts = [f"unverified records {number}" for number in range(numbers)]
+    counts = [f">unverified records {number}" for number in range(numbers)]
     row = [*WORDS[:words], *(NUMBERS * 2)[:numbers]]
-    show(Console(file=written, width=80), table("t", (*names, *counts), [row, row], right=counts))
+    print_all(Console(file=written, width=80), table("t", (*names, *counts), [row, row]))
     text = written.getvalue()
     for number in (NUMBERS * 2)[:numbers]:
         assert text.count(f"{number:,}") >= 2, text

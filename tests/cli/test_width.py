@@ -19,9 +19,8 @@ from rich.console import Console
 import airmirror.cli
 import airmirror_local.demo
 from airmirror.cli import compare, config, groups, plans, reset, show, topics, translate
-from airmirror.cli.tables import Rows, table
-from airmirror.cli.tables import show as print_all
-from airmirror.config.foreign import Translation
+from airmirror.cli.tables import Rows, print_all, table
+from airmirror.config.foreign.translation import Translation
 from airmirror.evidence.found import Kind
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows import positions, positions_file
@@ -72,8 +71,7 @@ ROW = ComparedLogs(NAME, f"east.{NAME}", 1_234, dict.fromkeys(Kind, 123_456_789_
 def printed(module: Any, command: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What a function of a command's module shows."""
     found: list[Any] = []
-    name = "print_all" if hasattr(module, "print_all") else "show"
-    monkeypatch.setattr(module, name, lambda _, *shown: found.extend(shown))
+    monkeypatch.setattr(module, "print_all", lambda _, *shown: found.extend(shown))
     command()
     return found
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from airmirror.cli import plain, show
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import print_all
 from airmirror.clusters.protocol.routes import TopicNotFound
-from airmirror.config import UnknownFlow
+from airmirror.config.errors import UnknownFlow
 from airmirror.flows import gates, verification
 from airmirror.flows.verification import ComparedPartition
 from airmirror.on_spark import windows as spark_windows

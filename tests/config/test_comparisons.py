@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.config import ConfigurationError, UnknownComparison, explain, parse, survey
+from airmirror.config import ConfigurationError, explain, parse, survey
+from airmirror.config.errors import UnknownComparison
 from airmirror.config.values import names_topic, renamed
 
 CLUSTERS = """\
@@ -24,11 +25,11 @@ def test_a_comparison_has_defaults_and_its_clusters_settings() -> None:
     found = parse(CLUSTERS + NIGHTLY, "f").comparison("nightly")
     assert (found.source.bootstrap_servers, found.target.alias) == (("one:1",), "west")
     assert found.source.properties["security.protocol"] == "SSL"
-    assert (found.topics, found.topics_exclude, found.rename, found.sample, found.seed) == (
+    assert (found.topics, found.topics_exclude, found.rename, found.sample, found.sample_seed) == (
         (".*",),
         (),
         "{topic}",
-        "",
+        None,
         1,
     )
     assert found.schedule is None and found.spark_conn_id is None and not found.ignore_timestamps
@@ -50,7 +51,7 @@ def test_every_key_counts_and_leaves_the_flows_alone() -> None:
     configuration = parse(text, "f")
     found = configuration.comparison("nightly")
     assert (found.topics, found.topics_exclude, found.rename) == (("orders", "pay.*"), ("x",), "east.{topic}")
-    assert (found.schedule, found.sample, found.seed, found.ignore_timestamps) == ("0 3 * * *", "0.5%", 9, True)
+    assert (found.schedule, found.sample, found.sample_seed, found.ignore_timestamps) == ("0 3 * * *", "0.5%", 9, True)
     assert found.spark_conn_id == "spark" and not configuration.notes
     assert configuration.flow().topics == (".*",) and list(configuration.flows) == ["east->west"]
     assert {f"compare.<name>.{key}" for key in lines} < {row.name for row in explain()}

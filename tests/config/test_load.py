@@ -10,14 +10,13 @@ import pytest
 from airmirror.config import (
     Configuration,
     ConfigurationError,
-    FlowNotEnabled,
-    UnknownFlow,
     Window,
     explain,
     load,
     parse,
     resolve,
 )
+from airmirror.config.errors import FlowNotEnabled, UnknownFlow
 from airmirror.config.model import Setting
 
 MINIMAL = """\

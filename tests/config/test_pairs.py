@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.config import UnknownFlow, parse
+from airmirror.config import parse
+from airmirror.config.errors import UnknownFlow
 from airmirror.config.pairs import heartbeat_flow, heartbeat_flows, interval_seconds
 
 TEXT = """

@@ -16,7 +16,7 @@ from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import freezing
 from airmirror.flows.freezing import owners_now, unfreeze
 from airmirror.flows.holds import add_holds
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import prepare
 from airmirror.naming import mapping_topic
 from airmirror.report.files import write_document
@@ -235,7 +235,7 @@ def test_groups_stay_before_what_is_not_proven(
             WindowOrder(f"w{begin}", slots=lambda _: 1, advance=begin == 0),
         )
     commit(east, group, {(flow.topic, 0): 30})
-    emit_checkpoints_if_due(flow.opened, "checkpoints")
+    do_task(flow.opened, CHECKPOINTS, "checkpoints")
     second = flow.opened.ledger.unverified()[0]
     if wrong == "a hold":
         add_holds(flow.opened, flow.topic, [0], reason="wait for the audit", by="ada")
@@ -295,7 +295,7 @@ def test_checkpoints_that_are_further_than_the_ledger_count(east: Broker, west: 
     old = without_source(flow.opened)
     assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [10]
     commit(east, group, {(flow.topic, 0): 25})
-    emit_checkpoints_if_due(elsewhere(flow.opened, tmp_path), "checkpoints")
+    do_task(elsewhere(flow.opened, tmp_path), CHECKPOINTS, "checkpoints")
     assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [25]
 
 

@@ -16,7 +16,7 @@ from airmirror.clusters.admin.description import NewPartitions
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
 from airmirror.flows.measure import measure_window
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.ledger.recovery import complete_ms
@@ -46,7 +46,7 @@ def windowed(flow: Mirror, group: str = "") -> Opened:
     measure_window(flow.opened, flow.run(), lambda key: True)
     settings = replace(flow.flow.settings, emit_checkpoints_interval_seconds=0, groups=(group or "none",))
     opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
-    emit_checkpoints_if_due(opened, "checkpoints")
+    do_task(opened, CHECKPOINTS, "checkpoints")
     return opened
 
 

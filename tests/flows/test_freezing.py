@@ -16,7 +16,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.freezing import NoSuchTopic, NotFrozen, freeze, owners_now, unfreeze
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
-from airmirror.flows.post_window import sync_group_offsets_if_due
 from airmirror.flows.prepare import Opened, prepare, read_again
 from airmirror.flows.reset import Choice, ResetOrder, carry_out, consider
 from airmirror.flows.status import flow_status
@@ -37,6 +36,7 @@ from support.flows import Mirror, at_once, in_this_process, mirror
 from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_event, numbered
 from support.groups import commit, committed
 from support.ledgers import MAPPINGS, TOPIC_ID, compacted, written
+from support.post_window import sync
 from support.topics import Record, assert_mirrored, create_topic, delete_topic, end_offsets, produce
 
 WHY = {"reason": "east burns", "by": "ada"}
@@ -196,10 +196,10 @@ def test_groups_of_a_frozen_flow_are_left_where_they_are(east: Broker, west: Bro
     flow.run()
     commit(east, group, {(flow.topic, 0): 5})
     freeze(opened, (), **WHY)
-    assert [row.reason for row in sync_group_offsets_if_due(opened) or ()] == [Reason.FROZEN]
+    assert [row.reason for row in sync(opened, group)] == [Reason.FROZEN]
     assert committed(west, group) == {}
     unfreeze(opened, (), **WHY)
-    assert [row.reason for row in sync_group_offsets_if_due(opened) or ()] == [""]
+    assert [row.reason for row in sync(opened, group)] == [""]
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from airmirror.flows.measure import measure_window
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import prepare
 from airmirror.ledger import GroupLag, Ledger
 from airmirror.windows.window import WindowOrder, run_window, verify_window
@@ -33,7 +33,7 @@ def lags(flow: Mirror, groups: str) -> dict[str, GroupLag]:
         groups=tuple(groups.split(",")),
     )
     opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
-    emit_checkpoints_if_due(opened, "checkpoints")
+    do_task(opened, CHECKPOINTS, "checkpoints")
     return {row.group: row for row in Ledger(str(flow.opened.ledger.engine.url)).group_lags()}
 
 

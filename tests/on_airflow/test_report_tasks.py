@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
-from airmirror.config import UnknownComparison, parse
+from airmirror.config import parse
+from airmirror.config.errors import UnknownComparison
 from airmirror.evidence import mirrors
 from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.flows.audit import Audit, Range

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from airmirror.flows.measure import measure_window
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.runbooks.failover.alone import Unproven
@@ -69,7 +69,7 @@ def elsewhere(opened: Opened, directory: Path) -> Opened:
 def windowed(flow: Mirror) -> None:
     """One window, measured, and the checkpoints of groups."""
     measure_window(flow.opened, flow.run(), lambda key: True)
-    emit_checkpoints_if_due(flow.opened, "checkpoints")
+    do_task(flow.opened, CHECKPOINTS, "checkpoints")
 
 
 def at(records: Mapping[int, Iterable[Record]], partition: int, runs: Iterable[tuple[int, int]]) -> list[bytes | None]:

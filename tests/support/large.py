@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from airmirror.config import UnknownFlow
+from airmirror.config.errors import UnknownFlow
 from airmirror.errors import AirmirrorError
 
 NAME = "orders.of-the-shop.in-the-east.eu.v2-2026"

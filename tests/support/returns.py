@@ -12,7 +12,7 @@ import javaproperties
 
 from airmirror.config import parse
 from airmirror.flows.measure import measure_window
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import Opened, caught_up, prepare
 from airmirror.ledger import GroupOffset, Ledger
 from airmirror.naming import DefaultReplicationPolicy
@@ -90,7 +90,7 @@ class Both:
             WindowOrder(window or uuid.uuid4().hex[:8], slots=lambda _: 2),
         )
         measure_window(prepared.opened, result, lambda key: True)
-        emit_checkpoints_if_due(opened, "checkpoints")
+        do_task(opened, CHECKPOINTS, "checkpoints")
         return result
 
     def fail_back(self, **order: object) -> Done:

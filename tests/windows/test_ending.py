@@ -182,7 +182,7 @@ def test_what_is_ended_in_its_backlog_is_cut(
     monkeypatch.setattr(Ending, "why", lambda _self, _granted, state, _ends: "a test" if state.positions else "")
     result = stays(flow, lambda: None, time_is_up, slots=1)
     assert result.is_cut and 0 < result.copied < 2000
-    fast = replace(flow.flow, window=replace(flow.flow.window, throttle_bytes=None))
+    fast = replace(flow.flow, window=replace(flow.flow.window, throttle_bytes_per_second=None))
     flow = replace(flow, opened=replace(flow.opened, flow=fast))
     assert flow.run().is_verified and flow.assert_equal() == 2000
 

@@ -3,6 +3,8 @@ broker, as every command would."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from airmirror.cli.options import with_connections
 from airmirror.clusters.protocol.sasl import transport
 from airmirror.clusters.security.model import UnsupportedClientSetting
@@ -33,8 +35,7 @@ def clients(configuration: Configuration) -> tuple[list[Problem], list[str]]:
     return list(problems), list(notes)
 
 
-def _refused(configuration: Configuration, flow: Flow) -> list[Problem]:
-    found = []
+def _refused(configuration: Configuration, flow: Flow) -> Iterator[Problem]:
     for side, cluster in (("source", flow.source), ("target", flow.target)):
         settings = client_settings(cluster.alias, placed(configuration), flow.name, side)
         for role in ROLES:
@@ -46,13 +47,11 @@ def _refused(configuration: Configuration, flow: Flow) -> list[Problem]:
                 names = (f"{role}.{error.key}", error.key)
                 at = next((settings[name] for name in names if name in settings), None)
                 line, key = (at.line, at.key) if at else (None, f"{cluster.alias}.{error.key}")
-                found.append(Problem(line, key, error.reason))
-    return found
+                yield Problem(line, key, error.reason)
 
 
-def _unused(configuration: Configuration, flow: Flow) -> list[str]:
-    """Settings of a log-in or of TLS that were given to a cluster whose protocol has none of it."""
-    notes = []
+def _unused(configuration: Configuration, flow: Flow) -> Iterator[str]:
+    """Yield settings of a log-in or of TLS that were given to a cluster whose protocol has none of it."""
     for side, cluster in (("source", flow.source), ("target", flow.target)):
         protocol = cluster.client("admin").get("security.protocol", "PLAINTEXT").strip().upper()
         settings = client_settings(cluster.alias, placed(configuration), flow.name, side)
@@ -64,8 +63,7 @@ def _unused(configuration: Configuration, flow: Flow) -> list[str]:
         ]
         own = [key for key in found if place(key, tuple(configuration.clusters)).level is not Level.TOP]
         if own:
-            notes.append(f"{', '.join(own)}: not used, {cluster.alias}.security.protocol is {protocol}")
-    return notes
+            yield f"{', '.join(own)}: not used, {cluster.alias}.security.protocol is {protocol}"
 
 
 def explain_clients() -> list[KeyRow]:

@@ -13,7 +13,7 @@ import typer
 from airmirror.cli.failures import BAD_INPUT, NOT_VERIFIED, failures_reported
 from airmirror.cli.options import AsJson, console, time_of
 from airmirror.cli.report import KeyFile, signer_of
-from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
+from airmirror.cli.tables import MOST_ROWS, print_all, print_json, safe, table
 from airmirror.config import Cluster
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.properties import overrides
@@ -188,7 +188,7 @@ def _show(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> None:
         )
         for row in rows
     ]
-    columns = ("topic", "on the target", "partition", *map(str, kinds))
+    columns = ("topic", "on the target", ">partition", *(f">{kind}" for kind in kinds))
     lines = [line for row in rows[:MOST_ROWS] for line in _lines(row)] + [_moved(move) for move in moved]
     if asked.sample is None:
         equal = sum(row.is_equal for row in rows)
@@ -196,7 +196,7 @@ def _show(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> None:
     else:
         ranges = sum(len(row.ranges) for row in rows)
         lines.append(f"{verdict(rows)} ({asked.sample}, seed {asked.sample.seed}: {ranges} ranges, named by --json)")
-    show(console, table("records", columns, cells, right=("partition", *map(str, kinds))), *map(safe, lines))
+    print_all(console, table("records", columns, cells), *map(safe, lines))
 
 
 def _lines(row: Any) -> list[str]:

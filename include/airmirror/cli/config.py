@@ -29,19 +29,18 @@ from airmirror.cli.options import (
     finds_connection,
     loaded,
 )
-from airmirror.cli.tables import DOUBTFUL, line, print_json, table
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import DOUBTFUL, line, print_all, print_json, table
 from airmirror.config import (
     Configuration,
     ConfigurationError,
     Problem,
     explain,
-    foreign,
     properties,
     resolve,
     translated,
 )
 from airmirror.config.explain import problem_of
+from airmirror.config.foreign import translation as foreign
 from airmirror.config.tuning import advised
 from airmirror.errors import AirmirrorError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ import typer
 from airmirror.cli.failures import NOT_VERIFIED
 from airmirror.cli.flow_options import FlowOptions, flow_command, is_of_subcommand
 from airmirror.cli.options import console
-from airmirror.cli.tables import Cell, cells_of, print_json, show, table
+from airmirror.cli.tables import Cell, cells_of, print_all, print_json, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
@@ -65,14 +65,14 @@ def groups_apply(
         rows = sync_group_offsets(opened.flow, opened.ledger, [group], dry_run=not yes)
     if not rows:
         raise NoSuchGroup(opened.flow.name, opened.flow.source.alias, group)
-    undo = undo_commands(opened, rows)
+    undo = list(undo_commands(opened, rows))
     is_applied = yes and any(row.reason in ("", Reason.AHEAD) for row in rows)
     if given.as_json:
         print_json(console, {"applied": is_applied, "rows": [asdict(row) for row in rows], "undo": undo})
     else:
         _show_applied(opened.flow.name, group, rows, yes)
         if yes and undo:
-            show(console, "To undo, while the group has no members:", *undo)
+            print_all(console, "To undo, while the group has no members:", *undo)
     if yes and not (is_applied and all(row.reason in ("", Reason.AHEAD, Reason.NOT_REPLICATED) for row in rows)):
         raise typer.Exit(NOT_VERIFIED)
 
@@ -80,48 +80,46 @@ def groups_apply(
 def _show(flow: str, rows: Sequence[GroupRow]) -> None:
     from airmirror.flows.positions import MOST_AGES
 
-    numbers = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
+    numbers = (">position", ">lag", ">lag (s)", ">translated", ">on target", ">lag there", ">lag there (s)")
     cells = cells_of(
         rows,
         "group topic partition position lag lag_seconds translation on_target target_lag target_lag_seconds how",
         how=_how,
     )
-    columns = ("group", "topic", "partition", *numbers, "")
+    columns = ("group", "topic", ">partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"
-    show(console, table(f"{flow}: groups", columns, cells, right=("partition", *numbers), empty=empty))
+    print_all(console, table(f"{flow}: groups", columns, cells, empty=empty))
     if len(rows) > MOST_AGES:
-        show(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
+        print_all(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
     if rows:
-        show(console, READ_COMMITTED)
+        print_all(console, READ_COMMITTED)
 
 
 def _show_applied(flow: str, group: str, rows: Sequence[GroupOffset], done: bool) -> None:
-    columns = ("partition", "position", "on target before", "on target" if done else "would be")
+    columns = ("topic", ">partition", ">position", ">on target before", ">on target" if done else ">would be", "")
     cells: list[list[Cell]] = []
     for row in rows:
         kept = "" if not row.reason else f"not moved: {row.reason}"
         again = f"{row.again} records will be read again" if row.again and not row.reason else ""
         to = row.downstream if not row.reason else row.on_target
         cells.append([row.topic, row.partition, row.position, row.on_target, to, kept or again])
-    show(console, table(f"{flow}: {group}", ("topic", *columns, ""), cells, right=columns), READ_COMMITTED)
+    print_all(console, table(f"{flow}: {group}", columns, cells), READ_COMMITTED)
     if not done:
         apply = command("groups", "apply", "--group", group, "--yes", flow=flow)
-        show(console, f"Nothing was written. Carry it out: {apply}")
+        print_all(console, f"Nothing was written. Carry it out: {apply}")
 
 
-def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> list[str]:
-    """Kafka's own commands that put the group back where it was on the target."""
+def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> Iterator[str]:
+    """Yield Kafka's own commands that put the group back where it was on the target."""
     tool = f"kafka-consumer-groups.sh --bootstrap-server {','.join(opened.flow.target.bootstrap_servers)}"
-    commands = []
     for row in rows:
         if row.reason or row.on_target == row.downstream:
             continue
         where = f"--group {shlex.quote(row.group)} --topic {shlex.quote(f'{row.remote_topic}:{row.partition}')}"
         if row.on_target is None:
-            commands.append(f"{tool} --delete-offsets {where}")
+            yield f"{tool} --delete-offsets {where}"
         else:
-            commands.append(f"{tool} --reset-offsets {where} --to-offset {row.on_target} --execute")
-    return commands
+            yield f"{tool} --reset-offsets {where} --to-offset {row.on_target} --execute"
 
 
 def _how(row: GroupRow) -> str:

@@ -10,8 +10,7 @@ import typer
 from airmirror.cli import plain, show
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Reason, Yes, console
-from airmirror.cli.tables import print_json
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import print_all, print_json
 from airmirror.wire.mappings import Decision
 
 hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until an operator decides.")

@@ -7,8 +7,7 @@ import typer
 from airmirror.cli import plain, show
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
-from airmirror.cli.tables import print_json
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import print_all, print_json
 
 
 @flow_command

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from airmirror.cli.options import console
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_all, print_json, table
 from airmirror.report.document import Document, Finding, Row, column_title
 from airmirror.report.page import value_told
 
@@ -47,11 +47,12 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
         if section.brief and (section.rows or section.empty):
             columns = section.columns
             rows = [[_told(name, row[name]) for name in columns] for row in section.rows]
-            right = [column_title(name) for name in columns if any(_is_number(name, row) for row in section.rows)]
-            shown.append(table(section.title, [*map(column_title, columns)], rows, right=right, empty=section.empty))
+            marks = (">" if any(_is_number(name, row) for row in section.rows) else "" for name in columns)
+            titles = [mark + column_title(name) for mark, name in zip(marks, columns, strict=True)]
+            shown.append(table(section.title, titles, rows, empty=section.empty))
     findings = [] if made.by and not made.kind.endswith(" undo") else finding_lines(made.findings)
     shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
-    show(console, *shown, *([f"The report: {files[0]}"] if files else []))
+    print_all(console, *shown, *([f"The report: {files[0]}"] if files else []))
 
 
 def _is_number(name: str, row: Row) -> bool:
@@ -65,12 +66,6 @@ def _told(name: str, value: Any) -> Cell:
     return cast("Cell", value)
 
 
-def check_place(write: Path | None) -> None:
-    """Refuse a place for a plan before anything is looked at. Raises typer.BadParameter."""
-    if write is not None and not write.absolute().parent.is_dir():
-        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
-
-
 def end(made: Document, as_json: bool, files: Sequence[Path] = (), *, done: bool | None = None, more: str = "") -> None:
     """Show a document, ``more`` after it, and end with 1 where it is not good: something is missing, left, or can't be done.
 
@@ -80,6 +75,6 @@ def end(made: Document, as_json: bool, files: Sequence[Path] = (), *, done: bool
         print_json(console, made.as_dict() | ({} if done is None else {"done": done}))
     else:
         show_document(made, files)
-        show(console, *([more] if more else []))
+        print_all(console, *([more] if more else []))
     if not made.is_good:
         raise typer.Exit(1)

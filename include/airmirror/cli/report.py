@@ -23,7 +23,7 @@ from airmirror.cli.options import (
     opened_flow,
     time_of,
 )
-from airmirror.cli.tables import print_json, safe
+from airmirror.cli.tables import print_all, print_json, safe
 from airmirror.evidence.asking import EmptyTimeRange
 from airmirror.report.errors import ReportNotWritten
 from airmirror.report.files import write_evidence, write_new
@@ -87,7 +87,8 @@ def report(
     if given.as_json:
         print_json(console, made.as_dict())
     else:
-        _say(made.headline, *(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))
+        said = (*(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))
+        print_all(console, *map(safe, (made.headline, *said)))
     if not made.is_good:
         raise typer.Exit(NOT_VERIFIED)
 
@@ -115,7 +116,7 @@ def check_report(
     if is_sound and config is not None:
         more, is_sound = _spotted(file, config, ledger, secrets)
         lines = [*more, *lines] if is_sound else [*lines[:-1], *more]
-    _say(*lines)
+    print_all(console, *map(safe, lines))
     if not is_sound:
         raise typer.Exit(NOT_VERIFIED)
 
@@ -147,7 +148,7 @@ def fetch(
                 raise ReportNotWritten(str(file), error.strerror or str(error)) from error
             write_new({file: content})
             written += 1
-    _say(f"written to {directory}: {written:,} files that were not there")
+    print_all(console, safe(f"written to {directory}: {written:,} files that were not there"))
 
 
 def _part(name: str) -> str:
@@ -191,8 +192,3 @@ def signer_of(key: Path | None) -> Signer | None:
     from airmirror.report.signing import signer
 
     return signer(key, os.environ.get(PASSWORD, ""))
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        console.print(safe(line), markup=False, highlight=False, soft_wrap=True)

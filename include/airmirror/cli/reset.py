@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Yes, console, telling
-from airmirror.cli.tables import Cell, print_json, show, table
+from airmirror.cli.tables import Cell, print_all, print_json, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
 from airmirror.rows import row_of, rows_of
@@ -110,20 +110,20 @@ def _reset_topics(opened: Opened, order: ResetOrder, yes: bool, as_json: bool) -
         print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
-        show(console, "Nothing to decide: all that was named can continue by itself.")
+        print_all(console, "Nothing to decide: all that was named can continue by itself.")
         return
-    show(console, _table(opened.flow.name, resets))
+    print_all(console, _table(opened.flow.name, resets))
     if order.choice is Choice.NEW_TOPIC:
         new = ", ".join(sorted({reset.facts.remote_topic for reset in resets}))
-        show(console, f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
+        print_all(console, f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
     if order.choice is Choice.START_AGAIN:
         what = (
             "is deleted and created again"
             if order.recreate
             else "keeps its records, and all of the source's are appended"
         )
-        show(console, f"The remote topic {what}; the mapping of offsets starts over.")
-    show(console, "Done: the next window continues there." if yes else _carry_out(opened, *_options(order)))
+        print_all(console, f"The remote topic {what}; the mapping of offsets starts over.")
+    print_all(console, "Done: the next window continues there." if yes else _carry_out(opened, *_options(order)))
 
 
 def _reset_identity(opened: Opened, by: str, reason: str, yes: bool, as_json: bool) -> None:
@@ -140,15 +140,15 @@ def _reset_identity(opened: Opened, by: str, reason: str, yes: bool, as_json: bo
         print_json(console, {"flow": opened.flow.name, "done": yes, "continues": row})
         return
     if theirs is None:
-        show(console, "Nothing to decide: the flow's internal topics are its own.")
+        print_all(console, "Nothing to decide: the flow's internal topics are its own.")
         return
-    show(
+    print_all(
         console,
         f"{opened.flow.name} continues with the progress of {theirs.name} (cluster ids {theirs.source_cluster_id} -> "
         f"{theirs.target_cluster_id}). Topics of a cluster that was replaced are to be reset one by one.",
     )
     if not yes:
-        show(console, _carry_out(opened, "--identity"))
+        print_all(console, _carry_out(opened, "--identity"))
 
 
 def _check_choices(
@@ -184,26 +184,26 @@ def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None
         rows = rows_of(found, "topic partition problem")
         print_json(console, {"flow": opened.flow.name, "done": False, "partitions": rows})
         return
-    columns = ("topic", "partition", "what is wrong")
+    columns = ("topic", ">partition", "what is wrong")
     wrong = [(each.topic, each.partition, each.problem) for each in found]
     title = f"{opened.flow.name}: what waits for a decision"
-    show(console, table(title, columns, wrong, right=("partition",), empty="every partition can continue by itself"))
+    print_all(console, table(title, columns, wrong, empty="every partition can continue by itself"))
     if found:
-        show(
+        print_all(
             console,
             "Choose with --topic and one of --start-again, --accept-loss and --forget; it is a dry run unless --yes.",
         )
 
 
 def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
-    columns = ("topic", "partition", "what is wrong", "continues at", "declared lost", "remote topic ends at")
+    columns = ("topic", ">partition", "what is wrong", "continues at", "declared lost", ">remote topic ends at")
     rows: list[list[Cell]] = []
     for reset in resets:
         facts = reset.facts
         lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
         resumes_at = f"{reset.start:,}" if reset.start >= 0 else "not any more"
         rows.append([facts.topic, facts.partition, reset.problem or "nothing", resumes_at, lost, facts.target_end])
-    return table(f"{flow}: reset", columns, rows, right=("partition", "remote topic ends at"))
+    return table(f"{flow}: reset", columns, rows)
 
 
 def _carry_out(opened: Opened, *options: str) -> str:

@@ -25,8 +25,7 @@ from airmirror.cli.options import (
     spark_of,
     telling,
 )
-from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import BAD, DOUBTFUL, line, print_all, print_json
 from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import Prepared, prepare
 

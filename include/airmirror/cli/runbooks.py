@@ -12,9 +12,9 @@ import typer
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import By, Reason, Yes, console, telling
-from airmirror.cli.plans import check_place, end, report_base
+from airmirror.cli.plans import end, report_base
 from airmirror.cli.report import KeyFile, signer_of
-from airmirror.cli.tables import GOOD, line, print_json, show
+from airmirror.cli.tables import GOOD, line, print_all, print_json
 from airmirror.report.files import write_document
 from airmirror.runbooks.runbook import Order, OrderOption, Progress, Runbook, Verb
 
@@ -92,7 +92,8 @@ def _opened(runbook: AnyRunbook, given: FlowOptions, order: Order, *, shows: boo
 
 
 def _plan(runbook: AnyRunbook, given: FlowOptions, write: Path | None, key: Path | None, **values: Any) -> None:
-    check_place(write)
+    if write is not None and not write.absolute().parent.is_dir():  # before anything is looked at
+        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
     signs = signer_of(key)
     with given.opened(shows=True) as opened, telling(console) as tell:
         found = runbook.plan(opened, _order(runbook, values), Progress(tell))
@@ -116,7 +117,7 @@ def _run(
     def kept(text: str) -> None:
         said.append({"said": text})
         if not given.as_json:
-            show(console, line("done", text, GOOD))
+            print_all(console, line("done", text, GOOD))
 
     made, left = None, tuple[str, ...]()
     with _opened(runbook, given, order, shows=not yes) as site, telling(console) as tell:
@@ -145,7 +146,7 @@ def _end_steps(flow: str, ended: str, left: Sequence[str], said: list[dict[str, 
     if as_json:
         print_json(console, {"flow": flow, "ended": ended, "left_something": list(left), "lines": said})
     else:
-        show(console, f"{ended}.", *([f"Something is left by: {', '.join(left)}."] if left else []))
+        print_all(console, f"{ended}.", *([f"Something is left by: {', '.join(left)}."] if left else []))
     if left:
         raise typer.Exit(1)
 

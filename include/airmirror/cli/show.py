@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, cells_of, line, safe, table, verdict
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, cells_of, line, safe, table
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.errors import command, counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
@@ -32,7 +32,7 @@ def window(result: WindowResult) -> RenderableType:
     )
     if not result.rows:
         return Text(title)
-    numbers = ("partition", "source range", "target range", "records", "bytes", "lag")
+    columns = ("topic", ">partition", ">source range", ">target range", ">records", ">bytes", ">lag", "verified")
     rows = cells_of(
         result.rows,
         "topic partition source target copied bytes lag verified",
@@ -41,7 +41,7 @@ def window(result: WindowResult) -> RenderableType:
         bytes=lambda row: decimal(row.bytes),
         verified=lambda row: verified(row.verified and row.error is None, row.read_back),
     )
-    return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
+    return table(title, columns, rows)
 
 
 def followed(result: WindowResult) -> Iterator[Text]:
@@ -52,7 +52,9 @@ def followed(result: WindowResult) -> Iterator[Text]:
 
 def verified(passed: bool, read_back: bool) -> Text:
     """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
-    return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
+    if passed and not read_back:
+        return Text("not read back", DOUBTFUL)
+    return Text("yes", GOOD) if passed else Text("no", BAD)
 
 
 def progress(state: CopyProgress) -> str:
@@ -92,7 +94,6 @@ def plan(
     changes += [[acl.topic, f"create ACL: {acl}"] for acl in topics.acls]
     changes += [[refused.topic, line("refused", refused.reason)] for refused in topics.refused]
     changes += [["", note] for note in topics.notes]
-    numbers = ("partition", "from", "to", "offsets")
     waiting = {(hold.topic, hold.partition) for hold in held}
     offsets: list[list[Cell]] = [
         [item.topic, item.partition, item.start, item.end, item.end - item.start, str(item.error or "")]
@@ -101,7 +102,12 @@ def plan(
     ]
     return [
         table("remote topics", ("topic", "what"), changes, empty="nothing to create or change"),
-        table("offsets to replicate", ("topic", *numbers, ""), offsets, right=numbers, empty="nothing new"),
+        table(
+            "offsets to replicate",
+            ("topic", ">partition", ">from", ">to", ">offsets", ""),
+            offsets,
+            empty="nothing new",
+        ),
         *([holds(held)] if held else []),
         *failing(fails, told={str(item.key) for item in planned if item.error}),
         *(line("warning", warning, DOUBTFUL) for warning in topics.warnings),
@@ -110,43 +116,34 @@ def plan(
 
 def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
     """The result of ``verify``."""
-    numbers = ("partition", "equal records", "expired", "lost")
     found = cells_of(
         rows,
         "topic partition records expired lost errors",
         errors=lambda row: Text("\n".join(map(safe, row.errors)), BAD) if row.errors else Text("none", GOOD),
     )
-    columns = ("topic", *numbers, "difference")
-    return table("both logs compared", columns, found, right=numbers, empty="nothing was replicated yet")
+    columns = ("topic", ">partition", ">equal records", ">expired", ">lost", "difference")
+    return table("both logs compared", columns, found, empty="nothing was replicated yet")
 
 
 def status(item: FlowStatus) -> list[RenderableType]:
     """Render a flow's status."""
-    numbers = (
-        "topics",
-        "partitions",
-        "behind (partitions)",
-        "lag (records)",
-        "not judged (mappings)",
-        "held (partitions)",
-    )
-    counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
-    numbers_of_windows = ("partitions", "records", "bytes")
+    counts = {
+        ">topics": item.topics,
+        ">partitions": item.partitions,
+        ">behind (partitions)": item.behind,
+        ">lag (records)": item.lag,
+        ">not judged (mappings)": item.unverified,
+        ">held (partitions)": len(item.held),
+    }
     last: list[list[Cell]] = [
         [row.window, utc(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
         for row in item.windows
     ]
-    columns = ("window", "ended", *numbers_of_windows, "outcome")
+    columns = ("window", "ended", ">partitions", ">records", ">bytes", "outcome")
     return [
         *unreachable(item),
-        table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
-        table(
-            "last windows: what they committed",
-            columns,
-            last,
-            right=numbers_of_windows,
-            empty="none has replicated anything yet",
-        ),
+        table("flows", ("flow", *counts), [(item.flow, *counts.values())]),
+        table("last windows: what they committed", columns, last, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
         *(line("frozen", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.frozen.items()),
         *throttle(item.throttle),
@@ -193,7 +190,6 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
     """Render what fails window after window, since when, and why; ``told``: partitions whose error is shown anyway."""
     if not found:
         return []
-    numbers = ("partition", "failed windows")
     rows = cells_of(
         found,
         "topic partition windows since committed first_window",
@@ -202,57 +198,52 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
         since=lambda row: utc(row.since_ms),
         committed=lambda row: utc(row.committed_ms) if row.committed_ms >= 0 else None,
     )
-    columns = ("topic", *numbers, "since", "last committed", "first in")
+    columns = ("topic", ">partition", ">failed windows", "since", "last committed", "first in")
     reasons = dict.fromkeys(row.error for row in found if f"{row.topic}-{row.partition}" not in told)
-    return [table("fails in every window", columns, rows, right=numbers), *(line("error", each) for each in reasons)]
+    return [table("fails in every window", columns, rows), *(line("error", each) for each in reasons)]
 
 
 def latency(rows: Sequence[Latency]) -> RenderableType:
     """Render the latency of heartbeats in the last window that had any: the quickest, the mean, the slowest."""
-    numbers = ("flows", "heartbeats", "until readable (s)", "until verified (s)", "newest is old (s)")
+    numbers = (">flows", ">heartbeats", ">until readable (s)", ">until verified (s)", ">newest is old (s)")
     found: list[list[Cell]] = []
     for row in rows:
         spreads = (f"{each.least:.1f} / {each.mean:.1f} / {each.most:.1f}" for each in (row.readable, row.verified))
         found.append([row.origin, row.hops, row.heartbeats, *spreads, row.age_seconds()])
-    return table("end-to-end latency", ("heartbeats of", *numbers), found, right=numbers)
+    return table("end-to-end latency", ("heartbeats of", *numbers), found)
 
 
 def holds(found: Sequence[Hold]) -> RenderableType:
     """The partitions that wait, by whom, since when and why."""
-    numbers = ("partition", "from offset")
     rows: list[list[Cell]] = [
         [hold.topic, hold.partition, hold.offset, hold.by, utc(hold.time_ms), hold.reason] for hold in found
     ]
-    columns = ("topic", *numbers, "by", "since", "reason")
-    return table("held partitions", columns, rows, right=numbers, empty="none is held")
+    columns = ("topic", ">partition", ">from offset", "by", "since", "reason")
+    return table("held partitions", columns, rows, empty="none is held")
 
 
 def decisions(found: Sequence[Decision]) -> RenderableType:
     """Render decisions: who made each, when, and why."""
-    numbers = ("partition", "at offset")
     rows = cells_of(
         found,
         "topic partition offset action by time reason",
         action=lambda decision: decision.action.name.lower(),
         time=lambda decision: utc(decision.time_ms),
     )
-    return table(
-        "decisions", ("topic", *numbers, "what", "by", "when", "reason"), rows, right=numbers, empty="none yet"
-    )
+    columns = ("topic", ">partition", ">at offset", "what", "by", "when", "reason")
+    return table("decisions", columns, rows, empty="none yet")
 
 
-def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableType]:
-    """Every key of the configuration, then the settings of Kafka's clients by what they do here."""
-    shown: list[RenderableType] = []
+def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Iterator[RenderableType]:
+    """Yield every key of the configuration, then the settings of Kafka's clients by what they do here."""
     for row in rows:
         kind = f"  {row.type}, default: {row.default or 'none'}" if row.type else ""
-        shown.append(Text.assemble((row.name, "bold"), (kind, "dim")))
-        shown.append(Padding(Text(f"{row.doc}\nRead {row.scope.removesuffix('.')}. Here: {row.here}."), (0, 0, 0, 4)))
+        yield Text.assemble((row.name, "bold"), (kind, "dim"))
+        yield Padding(Text(f"{row.doc}\nRead {row.scope.removesuffix('.')}. Here: {row.here}."), (0, 0, 0, 4))
     for here in dict.fromkeys(row.here for row in clients):
         names = ", ".join(row.name for row in clients if row.here == here)
-        shown.append(Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim")))
-        shown.append(Padding(Text(names), (0, 0, 0, 4)))
-    return shown
+        yield Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim"))
+        yield Padding(Text(names), (0, 0, 0, 4))
 
 
 def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> Iterator[Text]:

@@ -21,8 +21,7 @@ from airmirror.cli.options import (
     loaded,
     opened_flow,
 )
-from airmirror.cli.tables import line, print_json
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import line, print_all, print_json
 from airmirror.config import ConfigurationError
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import LedgerUnavailable

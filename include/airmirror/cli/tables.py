@@ -35,30 +35,24 @@ def line(label: str, text: object, style: str = BAD) -> Text:
     return Text.assemble((label, style), " ", safe(text))
 
 
-def verdict(passed: bool) -> Text:
-    return Text("yes", GOOD) if passed else Text("no", BAD)
-
-
 def cells_of(items: Iterable[object], columns: str, **made: Callable[[Any], Cell]) -> list[list[Cell]]:
     """The rows of a table: the values of ``rows_of``."""
     return [list(row.values()) for row in rows_of(items, columns, **made)]
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Iterable[str] = (), empty: str = ""
-) -> RenderableType:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str = "") -> RenderableType:
     """A table of the first rows; without any, a line that says so: ``title: empty``. Numbers have their thousands apart.
 
-    ``right``: the columns of numbers. None is shown as "–".
+    The name of a column of numbers begins with ">". None is shown as "–".
     """
     rows = list(rows)
     if not rows:
         return Text(f"{safe(title)}: {empty or 'nothing'}")
     return Rows(
         safe(title),
-        tuple(columns),
+        tuple(name.removeprefix(">") for name in columns),
         tuple(tuple(map(_cell, row)) for row in rows[:MOST_ROWS]),
-        frozenset(right),
+        frozenset(name[1:] for name in columns if name.startswith(">")),
         len(rows) - MOST_ROWS,
     )
 
@@ -121,7 +115,7 @@ class Rows:
             yield line
 
 
-def show(console: Console, *shown: RenderableType) -> None:
+def print_all(console: Console, *shown: RenderableType) -> None:
     """Print without blanks at the ends of lines, an empty line between tables."""
     with console.capture() as captured:
         for number, each in enumerate(shown):

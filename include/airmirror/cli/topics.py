@@ -12,7 +12,7 @@ from rich.text import Text
 
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
-from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, safe, show, table
+from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_all, print_json, safe, table
 from airmirror.flows.prepare import plan_topics
 from airmirror.topics.drift import Drift, drifts
 
@@ -34,10 +34,10 @@ def topics(
         return
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"
     empty = f"{'nothing to do' if plan_only else 'nothing differs'}, {len(planned.topics)} topics"
-    show(console, _table(title, shown, empty))
+    print_all(console, _table(title, shown, empty))
     if planned.acls_not_synced:
-        show(console, f"ACLs are not copied: {planned.acls_not_synced}")
-    show(console, *(line("warning", warning, DOUBTFUL) for warning in planned.warnings))
+        print_all(console, f"ACLs are not copied: {planned.acls_not_synced}")
+    print_all(console, *(line("warning", warning, DOUBTFUL) for warning in planned.warnings))
 
 
 def _table(title: str, drifts: Sequence[Drift], empty: str = "") -> RenderableType:

@@ -10,7 +10,7 @@ import typer
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.groups import READ_COMMITTED
 from airmirror.cli.options import console
-from airmirror.cli.tables import Cell, print_json, show, table
+from airmirror.cli.tables import Cell, print_all, print_json, table
 from airmirror.flows.prepare import Opened
 from airmirror.rows import row_of
 
@@ -62,13 +62,13 @@ def _show_group(opened: Opened, group: str, at: str | None, topic: str | None, a
     if as_json:
         print_json(console, rows)
         return
-    columns = ("topic", "partition", "position", "remote topic", "translation", "")
+    columns = ("topic", ">partition", ">position", "remote topic", ">translation", "")
     cells = []
     for row in rows:
         how = row["reason"] or ("exact" if row["exact"] else "estimated")
         again = f", {row['again']} records will be read again" if row["again"] else ""
-        cells.append([*(row[name.replace(" ", "_")] for name in columns if name), f"{how}{again}"])
-    show(console, table(f"{opened.flow.name}: {group}", columns, cells, right=("partition", "position", "translation")))
+        cells.append([*list(row.values())[:5], f"{how}{again}"])
+    print_all(console, table(f"{opened.flow.name}: {group}", columns, cells))
 
 
 def _show_file(opened: Opened, path: Path, to: Path, topic: str, as_json: bool) -> None:
@@ -80,11 +80,11 @@ def _show_file(opened: Opened, path: Path, to: Path, topic: str, as_json: bool) 
     if as_json:
         print_json(console, {"format": found.format, "kept": found.kept, "written": str(to), "positions": rows})
         return
-    columns = ("", "topic", "partition", "position", "remote topic", "translation", "")
+    columns = ("", "topic", ">partition", ">position", "remote topic", ">translation", "")
     how = {True: "exact", False: "estimated: records may be read again"}
     cells: list[list[Cell]] = [[*list(row.values())[:-1], how[row["exact"]]] for row in rows]
     title, empty = f"{opened.flow.name}: {found.format}", "no position in Kafka"
-    show(console, table(title, columns, cells, right=("partition", "position", "translation"), empty=empty))
+    print_all(console, table(title, columns, cells, empty=empty))
     for each in found.kept:
-        show(console, f"As it was: {each}.")
-    show(console, f"Written to {to}. {READ_COMMITTED}")
+        print_all(console, f"As it was: {each}.")
+    print_all(console, f"Written to {to}. {READ_COMMITTED}")

@@ -9,8 +9,7 @@ import typer
 from airmirror.cli import show
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import Expectations, console, expectations_in, new_identifier
-from airmirror.cli.tables import line, print_json
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import line, print_all, print_json
 
 
 @flow_command

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from airmirror.config.errors import (
-    ConfigurationError,
-    ConnectionNeeded,
-    FlowNotEnabled,
-    FlowNotNamed,
-    Problem,
-    UnknownComparison,
-    UnknownFlow,
-)
+from airmirror.config.errors import ConfigurationError, ConnectionNeeded, Problem
 from airmirror.config.explain import connections_of, explain, resolve
-from airmirror.config.load import Survey, load, parse, survey, translated
+from airmirror.config.load import load, parse, survey, translated
 from airmirror.config.model import Cluster, Comparison, Configuration, Flow, MoveGroup, Window
 from airmirror.config.settings import Settings
 
@@ -23,14 +15,9 @@ __all__ = [
     "ConfigurationError",
     "ConnectionNeeded",
     "Flow",
-    "FlowNotEnabled",
-    "FlowNotNamed",
     "MoveGroup",
     "Problem",
     "Settings",
-    "Survey",
-    "UnknownComparison",
-    "UnknownFlow",
     "Window",
     "connections_of",
     "explain",

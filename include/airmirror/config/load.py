@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.config import foreign, named, properties, providers
+from airmirror.config import named, properties, providers
 from airmirror.config.errors import ConfigurationError, Problem
-from airmirror.config.foreign import Translation
+from airmirror.config.foreign import translation as foreign
+from airmirror.config.foreign.translation import Translation
 from airmirror.config.keys import KEYS
 from airmirror.config.model import Configuration, Flow, Setting
 from airmirror.config.places import OWN_KEYS, READ_AT, Level, Place, client_setting, place, unread
@@ -103,7 +104,7 @@ def _build(given: Translation, name: str) -> Survey:
 
 
 def _flow(name: str, placed: Sequence[Placed]) -> Flow:
-    return replace(flow(name, placed), moves=named.move_groups(name, placed))
+    return replace(flow(name, placed), moves=tuple(named.move_groups(name, placed)))
 
 
 def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:

@@ -50,7 +50,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Window:
-    """The extent of one window, and its proof; the keys ``window.…``, ``verify.interval.ms`` and ``throttle.…``."""
+    """The extent of one window, and its proof. A field has its key's name with underscores, without a ``window.`` before it."""
 
     max_ms: int = 120_000
     max_bytes: int | None = None
@@ -62,7 +62,7 @@ class Window:
     follow_commit_ms: int = 250
     verify_interval_ms: int = 5_000
     slot_bytes: int = 67_108_864
-    throttle_bytes: int | None = None
+    throttle_bytes_per_second: int | None = None
 
     @property
     def longest_ms(self) -> int:
@@ -134,7 +134,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two clusters that are compared, whoever copied one to the other; the keys ``compare.<name>.…``."""
+    """Two clusters that are compared, whoever copied one to the other. A field has its key's name with underscores."""
 
     name: str
     source: Cluster
@@ -143,8 +143,8 @@ class Comparison:
     topics_exclude: tuple[str, ...]
     rename: str
     schedule: str | None
-    sample: str
-    seed: int
+    sample: str | None
+    sample_seed: int
     ignore_timestamps: bool
     spark_conn_id: str | None
 

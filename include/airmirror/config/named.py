@@ -10,7 +10,8 @@ from airmirror.config.keys import COMPARE_KEYS
 from airmirror.config.model import Cluster, Comparison, MoveGroup, Setting
 from airmirror.config.places import Level, Place, client_setting
 from airmirror.config.resolve import Placed, by_owner, flows
-from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list, names_topic
+from airmirror.config.settings import typed
+from airmirror.config.values import TOPIC, as_list, names_topic
 
 SIDES = ("source", "target")
 _LISTS = ("topics", "groups", "transactional.ids")
@@ -42,21 +43,9 @@ def comparisons(
     found = {}
     for name, given in by_owner(placed, Level.COMPARE).items():
         if name not in broken and not unusable & {given[side].value.strip() for side in SIDES}:
-            values = {key: each.default for key, each in COMPARE_KEYS.items() if each.default is not None}
-            values |= {key: each.value.strip() for key, each in given.items()}
-            found[name] = Comparison(
-                name=name,
-                source=clusters[values["source"]],
-                target=clusters[values["target"]],
-                topics=as_list(values["topics"]),
-                topics_exclude=as_list(values["topics.exclude"]),
-                rename=values["rename"],
-                schedule=values.get("schedule") or None,
-                sample=values.get("sample", ""),
-                seed=as_integer(values["sample.seed"]),
-                ignore_timestamps=as_boolean(values["ignore.timestamps"]),
-                spark_conn_id=values.get("spark.conn.id") or None,
-            )
+            texts = {key: each.value for key, each in given.items()}
+            values = {each.name.replace(".", "_"): typed(each, texts) for each in COMPARE_KEYS.values()}
+            found[name] = Comparison(name=name, **values | {side: clusters[values[side]] for side in SIDES})
     return found
 
 
@@ -79,25 +68,21 @@ def move_problems(placed: Sequence[Placed]) -> Iterator[Problem]:
                     yield Problem(given[key].line, f"{owner}.{key}", said)
 
 
-def move_groups(flow: str, placed: Iterable[Placed]) -> tuple[MoveGroup, ...]:
-    """The move groups of a flow, in the order of the file, but for those without topics."""
-    found = []
+def move_groups(flow: str, placed: Iterable[Placed]) -> Iterator[MoveGroup]:
+    """Yield the move groups of a flow, in the order of the file, but for those without topics."""
     for owner, given in by_owner(placed, Level.MOVE).items():
         of, _, name = owner.rpartition(".move.")
         topics = _listed(given, "topics")
         if of != flow or not topics:
             continue
         principals = given["principals"].value.split(";") if "principals" in given else None
-        found.append(
-            MoveGroup(
-                name=name,
-                topics=topics,
-                groups=_listed(given, "groups"),
-                transactional_ids=_listed(given, "transactional.ids"),
-                principals=None if principals is None else tuple(filter(None, map(str.strip, principals))),
-            )
+        yield MoveGroup(
+            name=name,
+            topics=topics,
+            groups=_listed(given, "groups"),
+            transactional_ids=_listed(given, "transactional.ids"),
+            principals=None if principals is None else tuple(filter(None, map(str.strip, principals))),
         )
-    return tuple(found)
 
 
 def _listed(given: dict[str, Setting], key: str) -> tuple[str, ...] | None:

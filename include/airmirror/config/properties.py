@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 import javaproperties
@@ -27,21 +27,19 @@ def overrides(path: Path | None) -> dict[str, str]:
     return {} if path is None else {each.key: each.value for each in settings(read(path), str(path))}
 
 
-def settings(text: str, name: str) -> list[Setting]:
-    """Every key and value, each with the line it begins on. Raises ConfigurationError for a broken ``\\u`` escape."""
+def settings(text: str, name: str) -> Iterator[Setting]:
+    """Yield every key and value, each with the line it begins on. Raises ConfigurationError for a broken ``\\u`` escape."""
     try:
         elements = list(javaproperties.parse(text))
     except javaproperties.InvalidUEscapeError as error:
         line = text[: text.find(error.escape)].count("\n") + 1
         raise ConfigurationError(name, (Problem(line, "", f"not a \\u escape: {error.escape}"),)) from error
     line = 1
-    found = []
     for element in elements:
         if isinstance(element, javaproperties.KeyValue):
             # Blank lines and comments come as elements of their own, so an entry begins where its source does.
-            found.append(Setting(element.key, element.value, line))
+            yield Setting(element.key, element.value, line)
         line += len(_LINE_END.findall(element.source))
-    return found
 
 
 _NEEDLESS = re.compile(r"((?:\\\\)*)\\([:=#!])")

@@ -14,7 +14,7 @@ from airmirror.config.errors import Problem
 from airmirror.config.model import Setting
 from airmirror.config.values import as_list
 
-_PACKAGE = "org.apache.kafka.common.config.provider."
+PACKAGE = "org.apache.kafka.common.config.provider."
 _KINDS = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
 _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 """ConfigTransformer.DEFAULT_PATTERN: provider, path (may be missing), key."""
@@ -92,7 +92,7 @@ def _providers(settings: list[Setting]) -> tuple[dict[str, Provider], list[Probl
     for name in as_list(names.value) if names else ():
         prefix = f"config.providers.{name}"
         class_ = values.get(f"{prefix}.class")
-        kind = class_.value.strip().removeprefix(_PACKAGE) if class_ else ""
+        kind = class_.value.strip().removeprefix(PACKAGE) if class_ else ""
         if kind in _KINDS:
             allowlist = values.get(f"{prefix}.param.allowlist.pattern")
             paths = values.get(f"{prefix}.param.allowed.paths")
@@ -100,6 +100,6 @@ def _providers(settings: list[Setting]) -> tuple[dict[str, Provider], list[Probl
             providers[name] = Provider(kind, allowlist.value if allowlist else None, allowed)
         else:
             wrong = class_ or names
-            problem = f"must be one of {', '.join(_PACKAGE + kind for kind in _KINDS)}"
+            problem = f"must be one of {', '.join(PACKAGE + kind for kind in _KINDS)}"
             problems.append(Problem(wrong.line if wrong else None, f"{prefix}.class", problem))
     return providers, problems

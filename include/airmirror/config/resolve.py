@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from airmirror.config.keys import KEYS
 from airmirror.config.model import Cluster, Flow, Setting, Window
 from airmirror.config.places import READ_AT, Level, Place, client_setting
-from airmirror.config.settings import Settings
+from airmirror.config.settings import KEY_OF, Settings, typed
 from airmirror.config.values import SOURCE, as_boolean, as_integer, as_list, is_secret
 
 
@@ -89,13 +89,7 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
     target = cluster(target_alias, placed, name, "target")
     consumer = source.client("consumer")
     settings = {each.key: each.value for each in effective(name, placed)}
-
-    def integer(key: str) -> int:
-        return as_integer(settings[key])
-
-    def optional(key: str) -> int | None:
-        return integer(key) if key in settings else None
-
+    of_window = {each.name: KEY_OF.get(f"window_{each.name}") or KEY_OF[each.name] for each in fields(Window)}
     return Flow(
         source=source,
         target=target,
@@ -105,23 +99,11 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
         replication_policy_class=settings["replication.policy.class"].strip(),
         replication_policy_separator=settings["replication.policy.separator"].strip(),
         internal_topic_separator_enabled=as_boolean(settings["replication.policy.internal.topic.separator.enabled"]),
-        replication_factor=integer("replication.factor"),
-        tasks_max=None if settings["tasks.max"].strip() == "auto" else integer("tasks.max"),
+        replication_factor=as_integer(settings["replication.factor"]),
+        tasks_max=None if settings["tasks.max"].strip() == "auto" else as_integer(settings["tasks.max"]),
         isolation_level=consumer.get("isolation.level", "read_committed").strip().lower(),
         auto_offset_reset=consumer.get("auto.offset.reset", "earliest").strip().lower(),
-        window=Window(
-            max_ms=integer("window.max.ms"),
-            max_bytes=optional("window.max.bytes"),
-            commit_bytes=integer("window.commit.bytes"),
-            commit_ms=integer("window.commit.ms"),
-            verify=settings["window.verify"].strip(),
-            largest_batch_bytes=integer("window.largest.batch.bytes"),
-            follow_ms=integer("window.follow.ms"),
-            follow_commit_ms=integer("window.follow.commit.ms"),
-            verify_interval_ms=integer("verify.interval.ms"),
-            slot_bytes=integer("window.slot.bytes"),
-            throttle_bytes=optional("throttle.bytes.per.second"),
-        ),
+        window=Window(**{name: typed(key, settings) for name, key in of_window.items()}),
         settings=Settings.of(settings),
         aliases=next((as_list(each.setting.value) for each in placed if each.setting.key == "clusters"), ()),
     )

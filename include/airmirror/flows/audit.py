@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from uuid import UUID
 
 import numpy as np
 
@@ -25,12 +24,12 @@ from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
 from airmirror.windows.errors import Unaccounted
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.resetting import NO_TOPIC
 from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import Records
 
 BUCKET_MS = 600_000
 LEADER_SECONDS = 5.0
-NO_TOPIC = UUID(int=0)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from airmirror.tell import Tell, silent
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.names import policy_of, select
 from airmirror.windows import driver
-from airmirror.windows.errors import FlowBusy, unfreeze_command
-from airmirror.windows.fence import GrantedLease, end_window, fence_around, flow_frozen, leased, new_window
+from airmirror.windows.errors import FlowBusy, FlowFrozen, unfreeze_command
+from airmirror.windows.fence import GrantedLease, end_window, fence_around, leased, new_window
 from airmirror.windows.mirror import Journal, caught_up_reverse, reverse_ledger
 from airmirror.wire.moves import GroupMove
 from airmirror.wire.owners import WHOLE, Change, OrderScope, Owner, Owners, Ownership, Signed, changed, named
@@ -94,7 +94,7 @@ def check_open(opened: Opened, topics: Collection[str] = (WHOLE,)) -> None:
     owners = owners_now(opened)
     for topic in topics:
         if (freeze := owners.why_frozen(topic)) and not owners.is_apart(topic):
-            raise flow_frozen(opened.flow, freeze)
+            raise FlowFrozen(opened.flow.name, freeze.by, freeze.time_ms, freeze.reason)
 
 
 def to_freeze(opened: Opened, topics: Collection[str], *, empty_too: bool = False) -> list[str]:

@@ -132,18 +132,7 @@ def _decide(
 ) -> list[Decision]:
     """Write a decision about each partition; a release deletes the gate's hold too. Without ``write``: what would be written."""
     positions, now = opened.ledger.state().positions, int(time.time() * 1000)
-    decisions = [
-        Decision(
-            topic=topic,
-            partition=number,
-            time_ms=now,
-            action=action,
-            offset=positions.get((topic, number), 0),
-            reason=reason.strip(),
-            by=by.strip(),
-        )
-        for topic, number in partitions
-    ]
+    decisions = [Decision(*key, now, action, positions.get(key, 0), reason.strip(), by.strip()) for key in partitions]
     if not write:
         return decisions
     held = opened.ledger.holds()

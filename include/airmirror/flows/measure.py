@@ -80,7 +80,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     waited = {OWN_LIMIT: result.limited, QUOTAS: result.throttled}
     counters |= {(WAITED, by): seconds for by, seconds in waited.items() if seconds}
     gauges |= {(LAST_WAITED, by): seconds for by, seconds in waited.items()}
-    gauges[(LIMIT, "")] = float(opened.flow.window.throttle_bytes or 0)
+    gauges[(LIMIT, "")] = float(opened.flow.window.throttle_bytes_per_second or 0)
     gauges |= {} if result.seen_ms < 0 else {(SEEN, ""): result.seen_ms / 1000}
     gauges |= {} if failed else {(COMPLETED, ""): now}
     verified = not failed and result.is_verified and not ledger.unverified()  # what earlier windows left makes no row

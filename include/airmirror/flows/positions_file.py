@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,9 +75,8 @@ def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position
     with Mirror.open(opened.flow, opened.ledger, "translate") as mirror:
         rows = positions_of(mirror, asked) if asked else []
     found = {(row.group, row.key): row for row in rows}
-    reasons = _reasons(document.positions, found)
-    if reasons:
-        raise PositionsNotTranslated(opened.flow.name, path, tuple(reasons))
+    if reasons := tuple(_reasons(document.positions, found)):
+        raise PositionsNotTranslated(opened.flow.name, path, reasons)
     answers = {}
     for each in document.positions:
         row = found[each.place, each.key]
@@ -86,9 +85,8 @@ def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position
     return answers
 
 
-def _reasons(asked: Sequence[Position], found: dict[tuple[str, TopicPartition], GroupPosition]) -> list[str]:
-    """Name the positions that are not exact: a group may read records again, whoever reads a file does not expect it."""
-    reasons = []
+def _reasons(asked: Sequence[Position], found: dict[tuple[str, TopicPartition], GroupPosition]) -> Iterator[str]:
+    """Yield the positions that are not exact: a group may read records again, whoever reads a file does not expect it."""
     for each in asked:
         row = found[each.place, each.key]
         if isinstance(row.found, Reason):
@@ -99,5 +97,4 @@ def _reasons(asked: Sequence[Position], found: dict[tuple[str, TopicPartition], 
             reason = Reason.BELOW_START
         else:
             continue
-        reasons.append(f"{each}: {reason}")
-    return reasons
+        yield f"{each}: {reason}"

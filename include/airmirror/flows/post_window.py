@@ -10,7 +10,6 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.measure import measure_checkpoints
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
-from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.pruning import prune_mappings
@@ -20,7 +19,13 @@ from airmirror.tell import Tell, silent
 from airmirror.windows.errors import FlowBusy, FlowFrozen
 from airmirror.windows.fence import HeldLease
 
-CHECKPOINTS, GROUP_OFFSETS = "emit_checkpoints", "sync_group_offsets"  # the tasks, as in Airflow
+# As in Airflow, in the order in which they are done.
+POST_WINDOW_TASKS = OFFSET_SYNCS, CHECKPOINTS, GROUP_OFFSETS = (
+    "emit_offset_syncs",
+    "emit_checkpoints",
+    "sync_group_offsets",
+)
+PRUNE, PRUNE_SECONDS = "prune_mappings", 3600
 EARLY = 0.1  # a schedule of a minute does not come to the second: a task may be early by so much of its interval
 
 
@@ -46,40 +51,6 @@ def intervals(flow: Flow) -> dict[str, float]:
     return found
 
 
-def emit_checkpoints_if_due(
-    opened: Opened, window: str, tell: Tell = silent, under: HeldLease | None = None
-) -> int | None:
-    """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it, and whoever
-    has it knows that it is time."""
-    ledger = opened.ledger
-    if under is None and CHECKPOINTS not in tasks_due(opened):
-        return None
-    now_ms = int(time.time() * 1000)
-    opened = caught_up(opened, under)
-    begun = time.monotonic()
-    count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell, under=under)
-    measure_checkpoints(opened, count, time.monotonic() - begun)
-    ledger.note_begun(CHECKPOINTS, now_ms)
-    return count
-
-
-def sync_group_offsets_if_due(opened: Opened, under: HeldLease | None = None) -> list[GroupOffset] | None:
-    """Move idle groups on the target if it is time to; what became of each, None: not now. ``under``: as
-    ``sync_group_offsets`` has it, and whoever has it knows that it is time."""
-    if under is None and GROUP_OFFSETS not in tasks_due(opened):
-        return None
-    now_ms = int(time.time() * 1000)
-    opened = caught_up(opened, under)
-    rows = sync_group_offsets(opened.flow, opened.ledger, under=under)
-    opened.ledger.note_begun(GROUP_OFFSETS, now_ms)
-    return rows
-
-
-OFFSET_SYNCS = "emit_offset_syncs"
-PRUNE, PRUNE_SECONDS = "prune_mappings", 3600
-POST_WINDOW_TASKS = (OFFSET_SYNCS, CHECKPOINTS, GROUP_OFFSETS)  # in the order in which they are done
-
-
 @dataclass(frozen=True)
 class PostWindowTask:
     """One of POST_WINDOW_TASKS, and what it has done, in a sentence, or what is wrong."""
@@ -94,21 +65,25 @@ def do_task(opened: Opened, name: str, window: str, tell: Tell = silent, under: 
     longer needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own lease, without
     pruning, and now. Raises an AirmirrorError.
     """
+    if under is None and name != OFFSET_SYNCS and name not in tasks_due(opened):
+        return f"not yet: {name.replace('_', '.')}.interval.seconds"
+    now_ms, opened = int(time.time() * 1000), caught_up(opened, under)
+    flow, ledger, begun = opened.flow, opened.ledger, time.monotonic()
     if name == OFFSET_SYNCS:
-        opened = caught_up(opened, under)
-        written = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=tell, under=under)
+        written = emit_offset_syncs(flow, ledger, window=window, tell=tell, under=under)
         if under is None:
             prune_if_due(opened, tell)
         return f"{written} offset syncs written"
-    interval = f"not yet: {name.replace('_', '.')}.interval.seconds"
     if name == CHECKPOINTS:
-        count = emit_checkpoints_if_due(opened, window, tell, under)
-        return interval if count is None else f"{count} checkpoints written"
-    rows = sync_group_offsets_if_due(opened, under)
-    if rows is None:
-        return interval
-    moved = sum(1 for row in rows if not row.reason)
-    return f"{moved} positions of groups written, {len(rows) - moved} left as they are"
+        count = emit_checkpoints(flow, ledger, window=window, tell=tell, under=under)
+        measure_checkpoints(opened, count, time.monotonic() - begun)
+        said = f"{count} checkpoints written"
+    else:
+        rows = sync_group_offsets(flow, ledger, under=under)
+        moved = sum(1 for row in rows if not row.reason)
+        said = f"{moved} positions of groups written, {len(rows) - moved} left as they are"
+    ledger.note_begun(name, now_ms)
+    return said
 
 
 def enabled_tasks(flow: Flow) -> tuple[str, ...]:

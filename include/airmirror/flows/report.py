@@ -25,18 +25,6 @@ from airmirror.wire.mappings import MappingRecord
 
 OF_MAPPING_TOPIC = ("mappings", "newest", "verified", "control")  # the ledger's tables that are read from it
 ATTEMPTS = 3  # at comparing the ledger while windows are at work
-EXPECTATIONS = (
-    "Whether the gate's expectations were the same when a range was judged: those of now are listed, and the page of the "
-    "window's gate has those of then."
-)
-OLDER = (
-    "What of {} lies before the oldest mapping record that is left (the newest of these is of {}, {}): it was not copied, or its "
-    "mapping records are pruned."
-)
-READ_BACK = (
-    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks). `airmirror verify` "
-    "compares them."
-)
 
 
 class NothingToReport(AirmirrorError, bad_input=True):
@@ -58,7 +46,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
     """
     with record_of(opened) as record:
         flow, ledger = record.flow, record.ledger
-        found = told(ledger, flow.source.alias, span)
+        found = list(told(ledger, flow.source.alias, span))
         ledger_rows, ledger_notes = _compare_ledger(opened, ledger)
         here = now(flow.source, {each.key for each in found if each.is_newest})
         groups, group_notes = _groups(record, here)
@@ -67,7 +55,7 @@ def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> D
         rows = [each.row(left(each, here, positions)) for each in found]
         older = cut_off(ledger, found, span)
         by = by or expectations_of(None)
-        wrong = contradictions(record, found, here, there)
+        wrong = list(contradictions(record, found, here, there))
         numbers = _numbers(found, rows) | {"contradictions": len(wrong)}
         more = _not_known(found, ledger_rows, older, by, numbers["records not read back"])
         return Document(
@@ -194,13 +182,22 @@ def _not_known(
         yield f"{taken_over:,} records were copied by another tool: they were not compared."
     if older:
         last = sorted(older, key=lambda each: each.time_ms)[-1]
-        yield OLDER.format(counted(len(older), "partition"), last.key, utc(last.time_ms))
+        yield (
+            f"What of {counted(len(older), 'partition')} lies before the oldest mapping record that is left (the newest of these "
+            f"is of {last.key}, {utc(last.time_ms)}): it was not copied, or its mapping records are pruned."
+        )
     if found:
-        yield EXPECTATIONS
+        yield (
+            "Whether the gate's expectations were the same when a range was judged: those of now are listed, and the page of the "
+            "window's gate has those of then."
+        )
     if by.suites is None:
         yield f"The gate's expectations: {by.alone}."
     if unread:
-        yield READ_BACK.format(unread)
+        yield (
+            f"Whether {unread:,} records are equal on the target: their windows did not read them back (window.verify=acks). "
+            "`airmirror verify` compares them."
+        )
 
 
 def _headline(flow: Flow, numbers: Mapping[str, int], found: Sequence[StatedRange], *, is_cut: bool) -> str:

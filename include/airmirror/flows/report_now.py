@@ -4,7 +4,7 @@ versions, the configuration's digest, the expectations of its gate."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
                 ends,
                 dict(routes.topic_ids),
                 routes.cluster_id,
-                _brokers(routes),
+                tuple(_brokers(routes)),
                 tuple(f"Where a log ends now: {error}" for error in missing.values()),
                 frozenset(key for key in keys - set(there) if key.topic not in hidden),
             )
@@ -69,43 +69,36 @@ def left(each: StatedRange, here: Now, positions: Mapping[tuple[str, int], int])
     return max(0, end - positions.get(each.key, 0))
 
 
-def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, there: Now) -> list[str]:
-    """Clusters, topics and logs that are not now what the record says they were."""
-    said, lines = record.ledger.identity(), []
+def contradictions(record: Opened, found: Sequence[StatedRange], here: Now, there: Now) -> Iterator[str]:
+    """Yield clusters, topics and logs that are not now what the record says they were."""
+    said = record.ledger.identity()
     ids = (said.source_cluster_id, said.target_cluster_id) if said else ("", "")
     for cluster, known, at in zip((record.flow.source, record.flow.target), ids, (here, there), strict=True):
         if known and at.cluster_id and known != at.cluster_id:
-            lines.append(
-                f"Cluster {cluster.alias!r} is another one now: its id is {at.cluster_id}, the record says {known}."
-            )
+            yield f"Cluster {cluster.alias!r} is another one now: its id is {at.cluster_id}, the record says {known}."
     for each in found:
         last = each.chosen[-1]
         remote = last.remote
         sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
         for at, key, topic_id, side in sides if each.is_newest else ():
             if at.topic_ids.get(key.topic, topic_id) != topic_id:
-                lines.append(f"{key}: the {side} has another topic of that name now; the one of the record is gone.")
+                yield f"{key}: the {side} has another topic of that name now; the one of the record is gone."
         if each.is_newest and remote in there.gone:
-            lines.append(f"{remote}: the target does not have it any more.")
+            yield f"{remote}: the target does not have it any more."
         if each.is_newest and there.ends.get(remote, last.target_end) < last.target_end:
-            lines.append(
-                f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
-            )
-    return lines
+            yield f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
 
 
-def _brokers(routes: Routes) -> tuple[str, ...]:
-    """A line for each broker: what it says of its version. A broker tells no number, but the features that are on."""
-    lines = []
+def _brokers(routes: Routes) -> Iterator[str]:
+    """Yield a line for each broker: what it says of its version. A broker tells no number, but the features that are on."""
     for node in routes.nodes:
         try:
             connection = routes.connection(node)
         except BrokerUnreachable as error:
-            lines.append(f"broker {node}: {error}")
+            yield f"broker {node}: {error}"
             continue
         features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
-        lines.append(f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}")
-    return tuple(lines)
+        yield f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}"
 
 
 def versions(record: Opened, here: Now, there: Now) -> list[dict[str, Any]]:

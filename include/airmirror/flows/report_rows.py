@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
-from airmirror.windows.coverage import account_error, has_returned, is_taken_over, uncovered
+from airmirror.windows.coverage import COUNTS, account_error, has_returned, is_taken_over, uncovered
 from airmirror.wire.mappings import MappingRecord
 
 MOST_POINTS = 120  # of a curve
-COUNTS = ("copied", "control", "aborted", "holes", "lost")
 
 
 @dataclass(frozen=True)
@@ -99,10 +98,9 @@ class StatedRange:
         }
 
 
-def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
-    """Every partition, and every topic of that name, of which something was committed in the time."""
+def told(ledger: FlowLedger, source: str, span: Span) -> Iterator[StatedRange]:
+    """Yield every partition, and every topic of that name, of which something was committed in the time."""
     verified, holds, newest = ledger.verified(), ledger.holds(), ledger.last_mappings()
-    found = []
     for key, last in sorted(newest.items()):
         records = sorted(ledger.mappings(*key), key=lambda each: (str(each.source_topic_id), each.source_start))
         for topic_id, of_topic in groupby(records, key=lambda each: each.source_topic_id):
@@ -115,19 +113,16 @@ def told(ledger: FlowLedger, source: str, span: Span) -> list[StatedRange]:
             if passed is not None and passed.source_topic_id != topic_id:
                 passed = None
             wrong = _wrong(source, chosen, uncovered(whole, chosen[0].source_start, chosen[-1].source_end))
-            found.append(
-                StatedRange(
-                    TopicPartition(*key),
-                    chosen,
-                    wrong,
-                    is_newest,
-                    verified=passed.offset + 1 if passed else 0,
-                    by=passed.window if passed else "",
-                    at_ms=passed.time_ms if passed else None,
-                    held=holds[key].reason if is_newest and key in holds else "",
-                )
+            yield StatedRange(
+                TopicPartition(*key),
+                chosen,
+                wrong,
+                is_newest,
+                verified=passed.offset + 1 if passed else 0,
+                by=passed.window if passed else "",
+                at_ms=passed.time_ms if passed else None,
+                held=holds[key].reason if is_newest and key in holds else "",
             )
-    return found
 
 
 def cut_off(ledger: FlowLedger, found: Iterable[StatedRange], span: Span) -> list[MappingRecord]:

@@ -19,6 +19,7 @@ from airmirror.tell import Tell, silent
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import apply
+from airmirror.windows import driver
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import frozen_topic
 from airmirror.windows.fence import GrantedLease, check_not_shut, fence, leased, new_window
@@ -26,7 +27,7 @@ from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror, returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
-from airmirror.wire.mappings import FlowIdentity, ResetRecord
+from airmirror.wire.mappings import FlowIdentity
 from airmirror.wire.owners import Owners
 
 
@@ -167,20 +168,8 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = silent) 
         fence(before, mirror.target, granted.lease.slots)
         ours = identity(flow, around)
         problem = f"written by {theirs.name} ({theirs.source_cluster_id} -> {theirs.target_cluster_id})"
-        decision = ResetRecord(
-            topic="",
-            partition=-1,
-            time_ms=ours.time_ms,
-            choice="identity",
-            problem=problem,
-            lost_first=-1,
-            lost_end=-1,
-            start=-1,
-            window=granted.lease.window,
-            by=by,
-            reason=reason,
-        )
-        granted.appender.append([(each.encode_key(), each.encode_value()) for each in (decision, ours)])
+        decided = driver.decision(granted, ("", -1), "identity", problem, by=by, reason=reason)
+        granted.appender.append([decided, (ours.encode_key(), ours.encode_value())])
     return theirs
 
 
@@ -227,14 +216,11 @@ def _finish(opened: Opened, order: ResetOrder, held: Callable[[], None], tell: T
     return any(key.topic in order.topics for key in reset_in_name(opened, order.name))
 
 
+Places = Mapping[TopicPartition, tuple[int, int]]  # by partition of the source an offset of it, and one of the target
+
+
 def _rewind(
-    opened: Opened,
-    topics: Mapping[str, str],
-    starts: Mapping[TopicPartition, tuple[int, int]],
-    syncs: Mapping[TopicPartition, tuple[int, int]],
-    *,
-    held: Callable[[], None],
-    tell: Tell,
+    opened: Opened, topics: Mapping[str, str], starts: Places, syncs: Places, held: Callable[[], None], tell: Tell
 ) -> None:
     """Checkpoints and offset ``syncs`` follow partitions that resume elsewhere, at a source and a target offset."""
     if starts:

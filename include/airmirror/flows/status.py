@@ -146,7 +146,7 @@ def throttle_of(opened: Opened) -> Throttle:
     """Return the flow's limit, and how long it and the brokers' quotas kept the last window waiting."""
     numbers = opened.ledger.numbers()
     waited = (numbers.get((measured.LAST_WAITED, by), 0.0) for by in (measured.OWN_LIMIT, measured.QUOTAS))
-    return Throttle(opened.flow.window.throttle_bytes, *waited)
+    return Throttle(opened.flow.window.throttle_bytes_per_second, *waited)
 
 
 def needs_somebody(

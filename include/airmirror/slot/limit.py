@@ -79,7 +79,7 @@ class Limit:
 
     @classmethod
     def of(cls, slot: Slot) -> Limit:
-        limit = slot.flow.window.throttle_bytes
+        limit = slot.flow.window.throttle_bytes_per_second
         return cls(math.inf if limit is None else float(limit), slot.number, slot.slots)
 
     @property

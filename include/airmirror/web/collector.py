@@ -190,14 +190,13 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
     places = [(row.cluster, row.group, row.topic, str(row.partition)) for row in rows]
     lags = [float(row.lag) for row in rows]
     seconds = [None if row.lag_ms is None else row.lag_ms / 1000 for row in rows]
-    of_group: dict[tuple[str, ...], list[float]] = {}
-    of_topic: dict[tuple[str, ...], list[float]] = {}
-    seconds_of_group: dict[tuple[str, ...], list[float]] = {}
-    for place, lag, age in zip(places, lags, seconds, strict=True):
-        of_group.setdefault(place[:2], []).append(lag)
-        of_topic.setdefault(place[:3], []).append(lag)
-        if age is not None:
-            seconds_of_group.setdefault(place[:2], []).append(age)
+
+    def over(labels: int, values: Iterable[float | None], what: Callable[[list[float]], float]) -> Samples:
+        found: dict[tuple[str, ...], list[float]] = {}
+        for place, value in zip(places, values, strict=True):
+            if value is not None:
+                found.setdefault(place[:labels], []).append(value)
+        return ((place, what(each)) for place, each in found.items())
 
     def family(name: str, text: str, labels: Sequence[str], values: Samples) -> Metric:
         return filled_gauge(f"kafka_consumergroup_group_{name}", text, labels, values)
@@ -206,10 +205,10 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
     yield family("offset", "The next offset that the group reads.", LAG_EXPORTER, positions)
     yield family("lag", "Lag of the group in records.", LAG_EXPORTER, zip(places, lags, strict=True))
     yield family("lag_seconds", "Lag of the group in seconds.", LAG_EXPORTER, zip(places, seconds, strict=True))
-    yield family("max_lag", "The largest of its lags in records.", GROUP, _each(of_group, max))
-    yield family("max_lag_seconds", "The largest of its lags in seconds.", GROUP, _each(seconds_of_group, max))
-    yield family("sum_lag", "The sum of its lags in records.", GROUP, _each(of_group, sum))
-    yield family("topic_sum_lag", "The sum of its lags in records.", (*GROUP, "topic"), _each(of_topic, sum))
+    yield family("max_lag", "The largest of its lags in records.", GROUP, over(2, lags, max))
+    yield family("max_lag_seconds", "The largest of its lags in seconds.", GROUP, over(2, seconds, max))
+    yield family("sum_lag", "The sum of its lags in records.", GROUP, over(2, lags, sum))
+    yield family("topic_sum_lag", "The sum of its lags in records.", (*GROUP, "topic"), over(3, lags, sum))
 
 
 def _of_read_again(rows: Sequence[ReadAgain]) -> Iterator[Metric]:
@@ -226,12 +225,6 @@ def _of_read_again(rows: Sequence[ReadAgain]) -> Iterator[Metric]:
         labels,
         ((place, None if row.ms is None else row.ms / 1000) for place, row in zip(places, rows, strict=True)),
     )
-
-
-def _each(
-    found: Mapping[tuple[str, ...], list[float]], what: Callable[[list[float]], float]
-) -> Iterator[tuple[Sequence[str], float]]:
-    return ((place, what(values)) for place, values in found.items())
 
 
 # By the number's name in the ledger: the metric's, the label that tells its values apart, if any, and what it says.

@@ -28,6 +28,8 @@ from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.mappings import MappingRecord
 from airmirror.wire.records import Array, Records, first_difference
 
+Hears = Callable[[Records, Records], None]  # hears of records of both sides
+
 
 @dataclass(frozen=True)
 class Logs:
@@ -119,7 +121,7 @@ def compare(
     *,
     within: tuple[int, int] = ALL,
     after: int | None = None,
-    seen: Callable[[Records, Records], None] = lambda one, other: None,
+    seen: Hears = lambda one, other: None,
 ) -> Compared:
     """Every record of a mapping record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
@@ -137,13 +139,7 @@ def compare(
     return found
 
 
-def _compare(
-    logs: Logs,
-    record: MappingRecord,
-    within: tuple[int, int],
-    after: int | None,
-    seen: Callable[[Records, Records], None],
-) -> Compared:
+def _compare(logs: Logs, record: MappingRecord, within: tuple[int, int], after: int | None, seen: Hears) -> Compared:
     starts = logs.starts[record.key]
     part = still_held(record, *starts, within)
     may_lack = logs.compacted[record.topic]

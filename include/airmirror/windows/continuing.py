@@ -7,7 +7,6 @@ those records, which are not copied back to where they came from (invariant G). 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +27,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Facts, Remaining
 from airmirror.windows.starts import records_of
 from airmirror.windows.takeover import TakenOver
-from airmirror.wire.mappings import MappedRange, MappingRecord, ResetRecord
+from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.records import Array
 
 RETURN = "return"  # the choice among a flow's resets
@@ -94,14 +93,7 @@ def continue_after(
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0
     accounts = epochs.noted(_accounts(content, start, end, before, target_end, reverse))
-    item = Planned(
-        *facts.key,
-        remote_topic=facts.remote_topic,
-        start=start,
-        end=end,
-        high_watermark=facts.high_watermark,
-        last=facts.last,
-    )
+    item = Planned(*facts.key, facts.remote_topic, start, end, facts.high_watermark, last=facts.last)
     return Continuation(facts, kept, TakenOver(item, accounts), content.outside(accounts))
 
 
@@ -121,13 +113,25 @@ def commit(
 
     Raises SlotFenced where the lease is another's by now.
     """
-    log, window = TopicPartition(mirror.topics.mappings, 0), granted.lease.window
+    log = TopicPartition(mirror.topics.mappings, 0)
     for some in transactions(continuations):
-        now = int(time.time() * 1000)
         records = records_of(mirror, granted, [each.taken for each in some])
         before = [entry for each in some for entry in _of_kept(each, granted.offset)]
-        decided = [_decision(each, window, now, by, reason) for each in some if each.facts.last is not None]
-        records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
+        decided = [
+            driver.decision(
+                granted,
+                each.key,
+                RETURN,
+                each.facts.problem,
+                by=by,
+                reason=reason,
+                start=each.end,
+                lost_first=each.start,
+            )
+            for each in some
+            if each.facts.last is not None
+        ]
+        records[log] = [*more, *before, *records.get(log, ()), *decided]
         driver.commit(granted, records, number)
 
 
@@ -169,21 +173,6 @@ def _of_kept(each: Continuation, seen: int) -> Iterator[KeyValue]:
     ends = min(verified.offset, kept.last.source_end - 1), min(verified.target_end, kept.last.target_end)
     verified = replace(verified, offset=ends[0], target_end=ends[1], seen=seen)
     yield verified.encode_key(), verified.encode_value()
-
-
-def _decision(each: Continuation, window: str, now: int, by: str, reason: str) -> ResetRecord:
-    return ResetRecord(
-        *each.key,
-        time_ms=now,
-        choice=RETURN,
-        problem=each.facts.problem[:10_000],
-        lost_first=each.start,
-        lost_end=each.start,
-        start=each.end,
-        window=window,
-        by=by,
-        reason=reason,
-    )
 
 
 @dataclass(frozen=True)

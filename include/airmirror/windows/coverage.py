@@ -12,6 +12,7 @@ from airmirror.wire.mappings import MappedRange, MappingRecord
 from airmirror.wire.moves import FAILBACK
 
 ALL = (0, 2**63 - 1)
+COUNTS = ("copied", "control", "aborted", "holes", "lost")  # of source offsets, of a mapping record
 NOT_COVERED = "no mapping record covers them, though progress is past them"
 
 

@@ -6,6 +6,7 @@ initialising, which they survive, and finds their lease: he writes nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -16,6 +17,7 @@ from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.internal_records import KeyValue, progress_record, put_records
 from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import GrantedLease
+from airmirror.wire.mappings import ResetRecord
 
 
 @contextmanager
@@ -47,6 +49,34 @@ def commit(granted: GrantedLease, records: Mapping[TopicPartition, Sequence[KeyV
     """Commit records of the internal topics, as ``committing`` does."""
     with committing(granted, number) as outbox:
         put_records(outbox, records)
+
+
+def decision(
+    granted: GrantedLease,
+    key: tuple[str, int],
+    choice: str,
+    problem: str,
+    *,
+    by: str,
+    reason: str,
+    start: int = -1,
+    lost_first: int = -1,
+    lost_end: int | None = None,
+) -> KeyValue:
+    """The record of a decision that is carried out under the lease, as ResetRecord has it; ``lost_end`` None: nothing is lost."""
+    record = ResetRecord(
+        *key,
+        time_ms=int(time.time() * 1000),
+        choice=choice,
+        problem=problem[:10_000],
+        lost_first=lost_first,
+        lost_end=lost_first if lost_end is None else lost_end,
+        start=start,
+        window=granted.lease.window,
+        by=by,
+        reason=reason,
+    )
+    return record.encode_key(), record.encode_value()
 
 
 def progress_of(granted: GrantedLease, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:

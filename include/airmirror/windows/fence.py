@@ -32,7 +32,7 @@ from airmirror.windows.index import LeasesSince, read_leases
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.leases import LEASE_MS, holder, most_slots
 from airmirror.wire.mappings import Lease, LeaseEvent
-from airmirror.wire.owners import Owners, Ownership
+from airmirror.wire.owners import Owners
 
 log = logging.getLogger(__name__)
 
@@ -138,14 +138,8 @@ def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = Fals
     with Appender(journal.flow.target, mappings) as appender:
         scanned, known = journal.seen(), journal.index.leases()  # in this order: others may read further meanwhile
         most = max([slots, *(lease.slots for _, _, lease in known)])
-        lease = Lease(
-            window=window,
-            event=LeaseEvent.TAKEN,
-            owner=f"{socket.gethostname()}:{os.getpid()}",
-            time_ms=int(time.time() * 1000),
-            duration_ms=LEASE_MS,
-            slots=most,
-        )
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        lease = Lease(window, LeaseEvent.TAKEN, owner, int(time.time() * 1000), LEASE_MS, most)
 
         def append(record: Lease) -> int:
             return appender.append([(record.encode_key(), record.encode_value())])[0]
@@ -186,12 +180,7 @@ def leased(journal: Journal, window: str, slots: int, *, frozen_too: bool = Fals
 def check_not_shut(flow: Flow, owners: Owners) -> None:
     """Raise FlowFrozen where all topics of the flow are frozen."""
     if shut := owners.shut:
-        raise flow_frozen(flow, shut)
-
-
-def flow_frozen(flow: Flow, shut: Ownership) -> FlowFrozen:
-    """Return the error of whoever wants to write for a flow that is frozen."""
-    return FlowFrozen(flow.name, shut.by, shut.time_ms, shut.reason)
+        raise FlowFrozen(flow.name, shut.by, shut.time_ms, shut.reason)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:

@@ -8,16 +8,17 @@ they differ.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import Any
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import CopyFacts, TopicPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, is_on_target, look_at_logs
-from airmirror.windows.coverage import account_error
+from airmirror.windows.coverage import COUNTS, account_error
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.mappings import MappingRecord
 
@@ -54,11 +55,10 @@ class GateRow(CopyFacts):
 
     def row(self) -> dict[str, object]:
         """The finding as the gate's rows have it: plain values, one a column."""
-        counts = self.copied + self.control + self.aborted + self.holes + self.lost
         row = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "source_topic_id"}
         return row | {
             "offsets": self.source_end - self.source_start,
-            "accounted": counts,
+            "accounted": sum(getattr(self, name) for name in COUNTS),
             "error": None if self.error is None else str(self.error),
         }
 
@@ -70,8 +70,8 @@ def examine(
     trusted: Container[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
-) -> list[GateRow]:
-    """One finding for every partition of these mapping records, which are ordered by partition and offset.
+) -> Iterator[GateRow]:
+    """Yield one finding for every partition of these mapping records, which are ordered by partition and offset.
 
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
     holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
@@ -82,7 +82,6 @@ def examine(
     flow, index = mirror.flow, mirror.index
     known = index.verified()
     now = time.time() * 1000
-    findings = []
     for key, group in groupby(unverified, key=lambda record: record.key):
         mappings = list(group)
         last = mappings[-1]
@@ -95,37 +94,30 @@ def examine(
         is_measured = all(mapping.was_read_back for mapping in mappings if mapping.window in trusted)
         error = account_error(flow.source.alias, mappings, allowed, start) or error
         copied = [mapping for mapping in mappings if mapping.copied]
-        total = sum(mapping.copied for mapping in mappings)
+        counts: dict[str, Any] = {name: sum(getattr(mapping, name) for mapping in mappings) for name in COUNTS}
         lag = max(0, watermarks.get(key, last.source_end) - last.source_end)
         newest = max((mapping.max_timestamp for mapping in copied), default=-1)
-        findings.append(
-            GateRow(
-                topic=key.topic,
-                partition=key.partition,
-                remote_topic=last.remote_topic,
-                source_topic_id=last.source_topic_id,
-                source_start=mappings[0].source_start if start is None else start,
-                source_end=last.source_end,
-                target_start=copied[0].target_start if copied else last.target_start,
-                target_end=copied[-1].target_end if copied else (passed or last).target_end,
-                copied=total,
-                target_records=total - missing if is_measured else None,
-                control=sum(mapping.control for mapping in mappings),
-                aborted=sum(mapping.aborted for mapping in mappings),
-                holes=sum(mapping.holes for mapping in mappings),
-                unexpected_holes=0 if allowed else sum(mapping.holes for mapping in mappings),
-                lost=sum(mapping.lost for mapping in mappings),
-                bytes=sum(mapping.size for mapping in mappings),
-                gaps=_gaps(mappings, start),
-                order_violations=_order_violations(copied),
-                digest_differences=differences if is_measured else None,
-                lag_records=lag,
-                lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
-                max_timestamp=newest,
-                error=of_flow(error, flow),
-            )
+        yield GateRow(
+            topic=key.topic,
+            partition=key.partition,
+            remote_topic=last.remote_topic,
+            source_topic_id=last.source_topic_id,
+            source_start=mappings[0].source_start if start is None else start,
+            source_end=last.source_end,
+            target_start=copied[0].target_start if copied else last.target_start,
+            target_end=copied[-1].target_end if copied else (passed or last).target_end,
+            **counts,
+            target_records=counts["copied"] - missing if is_measured else None,
+            unexpected_holes=0 if allowed else counts["holes"],
+            bytes=sum(mapping.size for mapping in mappings),
+            gaps=_gaps(mappings, start),
+            order_violations=_order_violations(copied),
+            digest_differences=differences if is_measured else None,
+            lag_records=lag,
+            lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
+            max_timestamp=newest,
+            error=of_flow(error, flow),
         )
-    return findings
 
 
 def _look_again(mirror: Mirror, mappings: Sequence[MappingRecord]) -> tuple[int, int, AirmirrorError | None]:

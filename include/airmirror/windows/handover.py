@@ -27,7 +27,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import BothLogs, LogRange, Record, TakenOver, accounts_of, missing, take_over
 from airmirror.windows.trail import Trail, follow
 
-AT_ONCE = 100_000  # records of the target that are held in memory
+AT_ONCE = 100_000  # offsets of the target that are held in memory, and compared together
 BACK = 100_000  # records of the source before, to which one that was killed may have gone back
 
 

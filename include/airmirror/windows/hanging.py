@@ -42,18 +42,11 @@ def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
     suspects = {key: each for key, each in begun.items() if each.producer_id not in known}
     # A transaction that ended between the two questions has moved the last stable offset by now.
     stable = offsets_with_patience(source, list(suspects), LATEST, read_committed=True)
-    errors = {
-        key: HangingTransaction(
-            source.alias,
-            *key,
-            each.producer_id,
-            each.epoch,
-            each.open_from,
-            waiting[key].high_watermark - waiting[key].end,
-        )
-        for key, each in suspects.items()
-        if stable[key] == waiting[key].end
-    }
+    errors = {}
+    for key, each in suspects.items():
+        end, left = waiting[key].end, waiting[key].high_watermark - waiting[key].end
+        if stable[key] == end:
+            errors[key] = HangingTransaction(source.alias, *key, each.producer_id, each.epoch, each.open_from, left)
     return [replace(item, error=errors.get(item.key, item.error)) for item in planned]
 
 

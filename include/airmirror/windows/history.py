@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_RANGES, Account
+from airmirror.windows.handover import AT_ONCE, BACK
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.takeover import BothLogs, Copies, LogRange, Record, accounts_of, missing
 from airmirror.windows.trail import Trail, follow
@@ -89,10 +90,6 @@ def numbered(pairs: Sequence[Pair], theirs: Sequence[Record]) -> tuple[Copies, l
         there.setdefault(at, replace(record, offset=at))
     places = {offset: number for number, offset in enumerate(sorted(there))}
     return [(record, places[at]) for record, at in pairs], [there[offset] for offset in sorted(there)]
-
-
-AT_ONCE = 100_000  # offsets of the target that are compared together
-BACK = 100_000  # records of the source before, to which one that was killed may have gone back
 
 
 @dataclass(frozen=True)
@@ -235,7 +232,7 @@ class _Walk:
     ) -> tuple[Copies, Sequence[Record], list[Gap]]:
         """The copies of a trail, the target's records by whose numbers they are, and what was skipped."""
         if not self.compacted:
-            return [(view[number], at) for number, at in trail.copies], theirs, self._gaps_of(trail, view)
+            return [(view[number], at) for number, at in trail.copies], theirs, list(self._gaps_of(trail, view))
         trail = self._between(trail)
 
         def is_hole(offset: int) -> bool:
@@ -249,15 +246,11 @@ class _Walk:
         self.seen = theirs[-1].offset
         return *numbered(pairs, theirs), [Gap(run[0].offset, run[-1].offset, len(run)) for run in skipped]
 
-    def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> list[Gap]:
-        """The records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
-        if self.compacted:
-            return []
-        found = []
-        for each in self._between(trail).skipped:
+    def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> Iterator[Gap]:
+        """Yield the records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
+        for each in () if self.compacted else self._between(trail).skipped:
             if lost := missing(replace(trail, skipped=(each,)), view):
-                found.append(Gap(lost[0].offset, lost[-1].offset, len(lost)))
-        return found
+                yield Gap(lost[0].offset, lost[-1].offset, len(lost))
 
     def _between(self, trail: Trail) -> Trail:
         """The trail with what was skipped between copies: not before the first one that is known."""

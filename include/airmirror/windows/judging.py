@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, TopicNotFound
@@ -88,17 +88,12 @@ def verify_committed(
     keys = list(dict.fromkeys(record.key for record in unverified))
     topics = {key.topic for key in keys}
     topics -= mirror.source.refresh_existing(topics).keys()
-    findings = examine(
-        mirror,
-        unverified,
-        trusted=trusted,
-        compacted=compacted_topics(mirror, topics),
-        watermarks=watermarks(mirror.source, keys),
-    )
+    compacted, ends = compacted_topics(mirror, topics), watermarks(mirror.source, keys)
+    findings = tuple(examine(mirror, unverified, trusted=trusted, compacted=compacted, watermarks=ends))
     tell(f"judging {counted(len(findings), 'partition')}")
     verdicts = write_verdicts(granted, findings, gate, seen=seen, everything=left is None, own=trusted)
     mirror.catch_up()
-    return Verification(tuple(findings), tuple(verdicts))
+    return Verification(findings, tuple(verdicts))
 
 
 def watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -141,38 +136,27 @@ def write_verdicts(
     verdicts: list[Verdict] = []
     records: list[tuple[bytes, bytes | None]] = []
     for finding in findings:
-        key, error, before = finding.key, finding.error, holds.get(finding.key)
+        key, error, before, last = finding.key, finding.error, holds.get(finding.key), finding.source_end - 1
         if error is None and gate is None and before is not None:
             left = PartitionHeld(flow.source.alias, *key, before.offset, before.reason, before.by, before.time_ms)
-            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow)))
+            verdicts.append(Verdict(*key, last, finding.copied, of_flow(left, flow)))
             continue
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
             reason = f"{_proof(finding)}; {objections[key]}"
-            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
+            error = GateFailed(flow.source.alias, *key, finding.source_start, last, reason)
         error = of_flow(error, flow)
         judged_in = first.window.removesuffix(ENGINE_ALONE) if error and first else window
         earlier = None if judged_in == window or judged_in in own else first
-        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
+        verdicts.append(Verdict(*key, last, finding.copied, error, earlier))
         if error is None:
-            passed = Verified(
-                *key,
-                source_topic_id=finding.source_topic_id,
-                offset=finding.source_end - 1,
-                target_end=finding.target_end,
-                window=judge_name,
-                time_ms=now,
-                seen=seen,
-            )
+            passed = Verified(*key, finding.source_topic_id, last, finding.target_end, judge_name, now, seen)
             records.append((passed.encode_key(), passed.encode_value()))
             if before is not None:
                 records.append((before.encode_key(), None))
         elif not error.transient:
-            hold = Hold(
-                *key, offset=finding.source_start, reason=_reason(error), window=judge_name, by=GATE, time_ms=now
-            )
-            if first is not None:
-                hold = replace(hold, window=first.window, time_ms=first.time_ms)
+            since, at = (first.window, first.time_ms) if first else (judge_name, now)
+            hold = Hold(*key, offset=finding.source_start, reason=_reason(error), window=since, by=GATE, time_ms=at)
             if hold != before:
                 records.append((hold.encode_key(), hold.encode_value()))
     if gate is not None and everything:

@@ -7,7 +7,7 @@ they were left, and writable. What is wrong with a partition of the target is th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
@@ -26,6 +26,7 @@ from airmirror.windows.declared import compacted_topics, may_be_purged, times_re
 from airmirror.windows.demand import Demand
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import ReturnOver, TopicFrozen
+from airmirror.windows.fence import GrantedLease
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.mirror import Mirror, caught_up_reverse
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
@@ -88,9 +89,8 @@ def frozen_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Owne
 
 def frozen_since(
     flow: Flow, state: State, remote_topics: Mapping[str, str], shut: Mapping[str, Ownership | None]
-) -> list[Planned]:
-    """The partitions of topics that were frozen between the look at topics and the lease: nothing of them is written."""
-    found = []
+) -> Iterator[Planned]:
+    """Yield the partitions of topics that were frozen between the look at topics and the lease: nothing of them is written."""
     for topic in sorted(remote_topics.keys() & shut.keys()):
         freeze, remote = shut[topic], remote_topics[topic]
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
@@ -99,8 +99,7 @@ def frozen_since(
                 if freeze
                 else ReturnOver(flow.source.alias, *key, flow.reverse_name)
             )
-            found.append(left_out(key, remote, state, of_flow(error, flow) or error))
-    return found
+            yield left_out(key, remote, state, of_flow(error, flow) or error)
 
 
 def chosen(
@@ -121,13 +120,7 @@ def demand_of(wanted: Sequence[Planned], follows: bool) -> Demand:
 
 
 def slots_of(
-    mirror: Mirror,
-    *,
-    window: str,
-    lease_offset: int,
-    numbers: Sequence[int],
-    planned: Sequence[Planned],
-    follow_ms: int = 0,
+    mirror: Mirror, granted: GrantedLease, numbers: Sequence[int], planned: Sequence[Planned], follow_ms: int
 ) -> list[Slot]:
     """Slots of these numbers, or of fewer, for what there is to do, and with ``follow_ms`` for what comes."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
@@ -167,9 +160,9 @@ def slots_of(
     return [
         Slot(
             flow=flow,
-            window=window,
+            window=granted.lease.window,
             number=number,
-            lease_offset=lease_offset,
+            lease_offset=granted.offset,
             max_ms=flow.window.max_ms,
             max_bytes=None if limit is None or follow_ms else max(1, int(limit * share)),
             progress_topic=topics.progress,

@@ -22,7 +22,6 @@ from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, mapping_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
-from airmirror.wire.mappings import ResetRecord
 
 NO_TOPIC = UUID(int=0)
 
@@ -136,19 +135,8 @@ def _mapping_topic(reset: Reset, granted: GrantedLease, now: int, by: str, reaso
             remains = verified_record(reset, granted.offset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
         yield from ((record.encode_key(), record.encode_value()) for record in mapping_records(reset, window, now))
-    decision = ResetRecord(
-        *facts.key,
-        time_ms=now,
-        choice=reset.choice,
-        problem=reset.problem[:10_000],
-        lost_first=reset.lost_first,
-        lost_end=reset.lost_end,
-        start=reset.start,
-        window=window,
-        by=by,
-        reason=reason,
-    )
-    yield decision.encode_key(), decision.encode_value()
+    places = {"start": reset.start, "lost_first": reset.lost_first, "lost_end": reset.lost_end}
+    yield driver.decision(granted, facts.key, reset.choice, reset.problem, by=by, reason=reason, **places)
 
 
 def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Facts:

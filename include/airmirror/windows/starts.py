@@ -17,12 +17,11 @@ from airmirror.slot.errors import PartitionUnavailable, of_flow
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import look_at_epochs
-from airmirror.windows.driver import commit, progress_of
+from airmirror.windows.driver import commit, decision, progress_of
 from airmirror.windows.fence import Fenced, GrantedLease
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import TakenOver, candidates, take_over
-from airmirror.wire.mappings import ResetRecord
 
 
 def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:
@@ -102,23 +101,14 @@ def commit_copies(mirror: Mirror, granted: GrantedLease, number: int, copies: Se
     """
     target, topics = mirror.target, mirror.topics
     target.refresh({each.planned.remote_topic for each in copies} | {topics.mappings, topics.progress})
-    records, now = records_of(mirror, granted, copies), int(time.time() * 1000)
+    records = records_of(mirror, granted, copies)
     for each in copies:
         if each.planned.last is not None:
-            decision = ResetRecord(
-                *each.planned.key,
-                time_ms=now,
-                choice="take-over",
-                problem=f"MirrorMaker 2 has copied {each.copied} records since, and {each.again} of them again",
-                lost_first=each.accounts[0].start,
-                lost_end=each.accounts[0].start,
-                start=each.end,
-                window=granted.lease.window,
-                by=by,
-                reason="airmirror takeover",
-            )
-            log = records[TopicPartition(topics.mappings, 0)]
-            log.append((decision.encode_key(), decision.encode_value()))
+            key, first = each.planned.key, each.accounts[0].start
+            problem = f"MirrorMaker 2 has copied {each.copied} records since, and {each.again} of them again"
+            why = "airmirror takeover"
+            decided = decision(granted, key, "take-over", problem, by=by, reason=why, start=each.end, lost_first=first)
+            records[TopicPartition(topics.mappings, 0)].append(decided)
     if records:
         commit(granted, records, number)
 

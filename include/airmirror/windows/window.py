@@ -148,14 +148,7 @@ def _copied(
                 state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
                 planned += frozen_since(flow, state, remote_topics, shut)
                 free = [item for item in chosen(planned, order.only, order.until) if item.key not in state.holds]
-                work = slots_of(
-                    mirror,
-                    window=order.window,
-                    lease_offset=granted.offset,
-                    numbers=fenced.numbers,
-                    planned=free,
-                    follow_ms=follow_ms,
-                )
+                work = slots_of(mirror, granted, fenced.numbers, free, follow_ms)
             if work:
                 offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
                 meanwhile = (

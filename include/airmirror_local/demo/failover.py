@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from rich.console import Console, RenderableType
 
 from airmirror.cli.plans import finding_lines
-from airmirror.cli.tables import Cell, show, table
+from airmirror.cli.tables import Cell, print_all, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
@@ -114,7 +114,7 @@ def _run(console: Console, directory: Path, seconds: int) -> FailoverRun:
             course.before = shop.acknowledged()
         with step("failed over: what is committed is judged from west alone"):
             made = _fail_over(pair, course)
-        show(console, *_lost(made))
+        print_all(console, *_lost(made))
         with step(f"the shop is open on west, for {seconds} s; east comes back, with its data"):
             before = len(shop.acknowledged())
             shop.open("west", west.bootstrap, prefix="east.")
@@ -183,10 +183,10 @@ def _lost(made: FailoverOutcome) -> Iterator[str]:
 def _rescue(console: Console, step: Step, pair: Pair) -> None:
     with step("what diverged, record by record"):
         plan = failback_plan(pair.forward)
-    show(console, *finding_lines(plan.findings), f"  {plan.headline}")
+    print_all(console, *finding_lines(plan.findings), f"  {plan.headline}")
     with step("what was not replicated is rescued"):
         _, plan = rescue(pair.forward, RETURNING)
-    show(console, f"  {plan.headline}")
+    print_all(console, f"  {plan.headline}")
 
 
 def _read(pair: Pair, course: FailoverRun) -> None:
@@ -237,14 +237,14 @@ def _shown(course: FailoverRun) -> list[RenderableType]:
 
 
 def _table(course: FailoverRun) -> RenderableType:
-    columns = ("acknowledged", "on east", "on west", "rescued")
+    columns = ("written on", ">acknowledged", ">on east", ">on west", ">rescued")
     cells: list[list[Cell]] = []
     parts = (("east, until it was killed", course.before), ("west", course.over), ("east again", course.after))
     for name, values in parts:
         known = set(values)
         places = (_flat(course.east), _flat(course.west), _flat(course.rescued))
         cells.append([name, len(values), *(sum(each in known for each in its) for its in places)])
-    return table(f"{FLOW}: both clusters, read again", ("written on", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", columns, cells)
 
 
 def summary(course: FailoverRun) -> str:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from airmirror.cli.tables import BAD, GOOD, line, show
+from airmirror.cli.tables import BAD, GOOD, line, print_all
 from airmirror.errors import AirmirrorError
 from airmirror.local import LOCAL
 from airmirror_local.brokers import Broker, start_broker
@@ -55,12 +55,12 @@ def prove(
     try:
         course = run(directory)
     except (AirmirrorError, TimeoutError) as error:
-        show(console, line("failed", error))
+        print_all(console, line("failed", error))
         return 1
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     found = list(doubts(course))
-    show(console, *shown(course), *(line("not proven", doubt) for doubt in found))
+    print_all(console, *shown(course), *(line("not proven", doubt) for doubt in found))
     return 1 if found else 0
 
 

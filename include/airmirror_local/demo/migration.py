@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console, RenderableType
 
-from airmirror.cli.tables import GOOD, Cell, line, show, table
+from airmirror.cli.tables import GOOD, Cell, line, print_all, table
 from airmirror.flows.prepare import caught_up, open_flow
 from airmirror.runbooks.draining import SourceNotQuiet
 from airmirror.runbooks.failback.pair import Pair
@@ -122,7 +122,7 @@ def _run(console: Console, directory: Path, seconds: int) -> MigrationRun:
             forward = caught_up(pair.forward)
             undone = undo_move(forward, chosen_move(forward, MOVE), _order(WAIT_SECONDS), _nothing, pair.reverse)
             course.returned_seconds = time.monotonic() - begun
-        show(console, *(f"  {each}" for each in undone.lines))
+        print_all(console, *(f"  {each}" for each in undone.lines))
         with step(f"the shop is open on east again, for {seconds} s"):
             shop.open("east-again", servers["east"])
             shop.read(servers["east"])
@@ -168,7 +168,7 @@ def _move(
             take("cut_over_producers", pair, _order(SOON_SECONDS))
         except SourceNotQuiet as error:
             course.named = error.reasons
-    show(console, *(f"  {each}" for each in course.named))
+    print_all(console, *(f"  {each}" for each in course.named))
     with step("producers stop on east"):
         shop.close()
     begun = time.monotonic()
@@ -179,7 +179,7 @@ def _move(
 def _take(console: Console, pair: Pair, step: MoveStep) -> None:
     """Take a step, and show what came of it."""
     order = _order(SOON_SECONDS if step == "cut_over_consumers" else WAIT_SECONDS)
-    take(step, pair, order, Progress(line=lambda text: show(console, line(step, text, GOOD))))
+    take(step, pair, order, Progress(line=lambda text: print_all(console, line(step, text, GOOD))))
 
 
 def _order(wait: float) -> MoveOrder:
@@ -229,12 +229,12 @@ def doubts(course: MigrationRun) -> Iterator[str]:
 
 
 def _table(course: MigrationRun) -> RenderableType:
-    columns = ("acknowledged", "on east, once, in order", "on west")
+    columns = ("topic", ">acknowledged", ">on east, once, in order", ">on west")
     cells: list[list[Cell]] = [
         [topic, len(values), *(len(_of_topic(logs, topic)) for logs in (course.here, course.there))]
         for topic, values in course.acknowledged.items()
     ]
-    return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", columns, cells)
 
 
 def summary(course: MigrationRun) -> str:

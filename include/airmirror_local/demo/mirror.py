@@ -14,8 +14,7 @@ from rich.console import Console, RenderableType
 from rich.filesize import decimal
 
 from airmirror.cli import show
-from airmirror.cli.tables import Cell, line, table
-from airmirror.cli.tables import show as print_all
+from airmirror.cli.tables import Cell, line, print_all, table
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.local import LOCAL
@@ -68,7 +67,7 @@ def run_demo(console: Console, seconds: int) -> int:
 
 def runs(results: Sequence[WindowResult]) -> RenderableType:
     """One row a window, by the name of the run that it belongs to."""
-    numbers = ("partitions", "records", "bytes", "seconds")
+    columns = ("run", ">partitions", ">records", ">bytes", ">seconds", "verified")
     rows: list[list[Cell]] = [
         [
             result.window,
@@ -80,7 +79,7 @@ def runs(results: Sequence[WindowResult]) -> RenderableType:
         ]
         for result in results
     ]
-    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
+    return table("Airflow's runs that replicated something", columns, rows)
 
 
 def _doubts(

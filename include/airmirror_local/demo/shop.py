@@ -11,7 +11,7 @@ from pathlib import Path
 from airmirror.clusters.protocol.log import read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
-from airmirror.flows.post_window import emit_checkpoints_if_due
+from airmirror.flows.post_window import CHECKPOINTS, do_task
 from airmirror.flows.prepare import Opened
 from airmirror.runbooks.draining import prove_past
 from airmirror.runbooks.stillness import ends_of
@@ -99,7 +99,7 @@ def windows(opened: Opened, seconds: float) -> None:
         with Routes(opened.flow.source, "airmirror|demo") as source:
             ends = ends_of(source, set(opened.flow.returns or TOPICS))
         prove_past(opened, ends, WINDOW_SECONDS)
-        emit_checkpoints_if_due(opened, "checkpoints")
+        do_task(opened, CHECKPOINTS, "checkpoints")
         if time.monotonic() >= until:
             return
 

@@ -257,14 +257,14 @@ def _shown(course: TakeoverRun) -> list[RenderableType]:
 
 
 def _table(course: TakeoverRun) -> RenderableType:
-    columns = ("produced", "on the target, in order", "copied twice by MirrorMaker 2")
+    columns = ("topic", ">produced", ">on the target, in order", ">copied twice by MirrorMaker 2")
     cells: list[list[Cell]] = []
     for topic, count in course.produced.items():
         rows = [row for row in course.compared if row.topic == topic]
         cells.append(
             [topic, count, *(sum(row.counts.get(kind, 0) for row in rows) for kind in (Kind.EQUAL, Kind.TWICE))]
         )
-    return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", columns, cells)
 
 
 def summary(course: TakeoverRun) -> Iterator[str]:

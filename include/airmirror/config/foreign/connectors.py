@@ -71,13 +71,9 @@ class FoundSettings:
 
 def flows_of(connectors: Sequence[Connector], found: FoundSettings) -> None:
     """Put the settings of all connectors' flows and clusters to ``found``."""
-    fit = []
-    for connector in connectors:
-        if connector.get("source.cluster.alias"):
-            fit.append(connector)
-        else:
-            problem = "lacks source.cluster.alias, which names its flow"
-            found.problems.append(Problem(connector.line, connector.name, problem))
+    fit = [each for each in connectors if each.get("source.cluster.alias")]
+    problem = "lacks source.cluster.alias, which names its flow"
+    found.problems += [Problem(each.line, each.name, problem) for each in connectors if each not in fit]
     if not fit:
         return
     aliases = dict.fromkeys(alias for connector in fit for alias in connector.flow.split("->"))

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from airmirror.config.errors import Problem
 from airmirror.config.model import Setting
+from airmirror.config.providers import PACKAGE
 
 FILES, ENVIRONMENT, AIRFLOW = "files:", "environment", "airflow"
 DEFAULT = f"{FILES}/mnt/secrets"
 
-_PACKAGE = "org.apache.kafka.common.config.provider."
 _PROVIDERS = {
     **dict.fromkeys(("env", "strimzienv"), "EnvVarConfigProvider"),
     **dict.fromkeys(("file", "strimzifile"), "FileConfigProvider"),
@@ -68,7 +68,7 @@ def _declared(used: dict[str, int]) -> Iterator[Setting]:
     if used:
         yield Setting("config.providers", ", ".join(used), min(used.values()))
     for name, line in used.items():
-        yield Setting(f"config.providers.{name}.class", f"{_PACKAGE}{_PROVIDERS[name]}", line)
+        yield Setting(f"config.providers.{name}.class", f"{PACKAGE}{_PROVIDERS[name]}", line)
 
 
 def _connections(settings: Sequence[Setting]) -> list[Setting]:

@@ -56,16 +56,14 @@ def parse(text: str, name: str) -> list[Node]:
         return [_node(document, left) for document in documents if document is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = Problem(mark.line + 1 if mark else None, "", f"neither YAML nor JSON: {error.problem}")
-        raise ConfigurationError(name, (problem,)) from None
+        line, wrong = (mark.line + 1 if mark else None), f"neither YAML nor JSON: {error.problem}"
     except yaml.YAMLError:
-        raise ConfigurationError(
-            name, (Problem(None, "", "neither YAML nor JSON: a character can't be in it"),)
-        ) from None
+        line, wrong = None, "neither YAML nor JSON: a character can't be in it"
     except _NoNameError as error:
-        raise ConfigurationError(name, (Problem(error.args[0], "", "a name is a list or a mapping"),)) from None
+        line, wrong = error.args[0], "a name is a list or a mapping"
     except (RecursionError, _TooManyError):
-        raise ConfigurationError(name, (Problem(None, "", "is nested too deeply, or has too many values"),)) from None
+        line, wrong = None, "is nested too deeply, or has too many values"
+    raise ConfigurationError(name, (Problem(line, "", wrong),))
 
 
 class _TooManyError(Exception):

@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import BOOLEAN, INT, LIST, LONG, SCHEDULE, STRING, KeyScope
+from airmirror.config.keys.key import BOOLEAN, INT, LIST, LONG, NATURAL, POSITIVE, SCHEDULE, STRING, KeyScope
 
 KEYS = (
     # The window
-    LONG(
-        "window.max.ms = 120000",
-        "The longest time that a window copies, in ms; the next window copies the rest.",
-        minimum=1,
+    POSITIVE(
+        "window.max.ms = 120000", "The longest time that a window copies, in ms; the next window copies the rest."
     ),
-    LONG(
-        "window.max.bytes",
-        "The most bytes a window plans; not set: no limit. One that follows the log has none.",
-        minimum=1,
+    POSITIVE(
+        "window.max.bytes", "The most bytes a window plans; not set: no limit. One that follows the log has none."
     ),
-    LONG("window.commit.bytes = 268435456", "A slot commits its transaction after this many bytes.", minimum=1),
-    LONG("window.commit.ms = 10000", "A slot commits its transaction after this many ms.", minimum=1),
-    LONG(
+    POSITIVE("window.commit.bytes = 268435456", "A slot commits its transaction after this many bytes."),
+    POSITIVE("window.commit.ms = 10000", "A slot commits its transaction after this many ms."),
+    NATURAL(
         "window.follow.ms = 0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
         "meanwhile. If Spark needs more than 30 s to start the slots, the extra time is counted. A window ends soon where there "
         "is something new to copy, or others want the flow's lease, so it may be hours, 23 at most. 0: the window "
         "ends at the log end that it saw at its start. Audits and backfills do not follow.",
-        minimum=0,
     ),
-    LONG(
-        "window.follow.commit.ms = 250", "A slot that follows the log commits what came after this many ms.", minimum=1
-    ),
-    LONG(
+    POSITIVE("window.follow.commit.ms = 250", "A slot that follows the log commits what came after this many ms."),
+    POSITIVE(
         "verify.interval.ms = 5000",
         "While a window follows the log, the gate judges what was committed after each interval, in ms.",
-        minimum=1,
     ),
-    LONG(
+    POSITIVE(
         "window.slot.bytes = 67108864",
         "A window takes a slot for each of this many bytes that it plans, at most tasks.max: a small flow holds one core. "
         "One that follows the log adds what comes in ten seconds.",
-        minimum=1,
     ),
-    LONG(
+    POSITIVE(
         "throttle.bytes.per.second",
         "The most bytes a second that the flow fetches from its source, compressed as they are, in all its slots; not set: no "
         "limit.",
-        minimum=1,
     ),
     STRING(
         "window.verify = readback",
@@ -80,24 +70,22 @@ KEYS = (
         "The Airflow connection (type spark_connect) of the Spark Connect server that runs the flow's slots.",
     ),
     SCHEDULE("window.schedule = 1 minute", "The schedule of windows: an interval, a cron line, or `@continuous`."),
-    LONG("window.max.lag.records", "The gate warns above this lag, in records.", minimum=0),
-    LONG("window.max.lag.seconds", "The gate warns above this lag, in seconds.", minimum=0),
+    NATURAL("window.max.lag.records", "The gate warns above this lag, in records."),
+    NATURAL("window.max.lag.seconds", "The gate warns above this lag, in seconds."),
     STRING(
         "window.max.lag.blocks",
         "The effect of too much lag besides the warning: `groups` holds group offsets back.",
         values=("groups",),
     ),
-    LONG("window.idle.ms = 5000", "The wait of `@continuous` after an empty or failed window, in ms.", minimum=0),
-    LONG(
+    NATURAL("window.idle.ms = 5000", "The wait of `@continuous` after an empty or failed window, in ms."),
+    POSITIVE(
         "window.deadline.ms",
         "A run that has taken so much longer than the last ten on average is counted as late, in ms; not set: twice what a "
         "window may take.",
-        minimum=1,
     ),
-    LONG(
+    POSITIVE(
         "window.trigger.records",
         "Start a window also when the source has grown by this many records (offsets); not with `@continuous`.",
-        minimum=1,
     ),
     SCHEDULE(
         "audit.schedule = @hourly",
@@ -155,20 +143,18 @@ KEYS = (
         "under such a name is not replicated back.",
         KeyScope.FLOW_ONLY,
     ),
-    LONG(
+    NATURAL(
         "failover.quiet.ms = 5000",
         "How long no end offset of the source may move, and no transaction be open, before a planned failover drains it.",
-        minimum=0,
     ),
     SCHEDULE(
         "failover.rehearsal.schedule",
         "When the DAG rehearse.<source>.<target> rehearses a failover: an interval or a cron line. Not set: when it is "
         "triggered.",
     ),
-    LONG(
+    POSITIVE(
         "failover.rehearsal.records = 1000000",
         "The newest source offsets of each partition whose records a rehearsal compares on both clusters.",
-        minimum=1,
     ),
     LIST(
         "streams.applications =",
@@ -209,15 +195,13 @@ KEYS = (
         "when it is missing; not set: they are only counted.",
     ),
     # Migrations
-    LONG(
+    NATURAL(
         "move.quiet.ms = 5000",
         "How long no end offset of a move group's topics may move, and no transaction be open, until its producers have stopped.",
-        minimum=0,
     ),
-    LONG(
+    NATURAL(
         "move.soak.ms = 86400000",
         "How long after its producers were cut over a move group can be finished; until then it can be undone.",
-        minimum=0,
     ),
     STRING(
         "move.block.producers = none",
@@ -234,10 +218,9 @@ KEYS = (
         "When the DAG rehearse.<source>.<target> rehearses the migration of each move group: an interval or a cron line. Not "
         "set: when it is triggered.",
     ),
-    LONG(
+    POSITIVE(
         "move.rehearsal.records = 10000",
         "The newest source offsets of each partition whose records a rehearsal of a migration compares on both clusters.",
-        minimum=1,
     ),
     STRING(
         "sync.topic.acls.mode = readers",

@@ -74,11 +74,7 @@ PRODUCER = _names(
     """
 )
 
-ADMIN = _names(
-    """
-    bootstrap.controllers default.api.timeout.ms retries
-    """
-)
+ADMIN = _names("bootstrap.controllers default.api.timeout.ms retries")
 
 ROLES = {
     "consumer": CONNECTION | CONSUMER,

@@ -6,7 +6,7 @@ existing file is valid and a misspelt key is found.
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, SHORT, STRING, Key, KeyMaker, KeyScope, Use
+from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, SHORT, STRING, Key, KeyMaker, KeyScope
 
 _NO_WORKER = "there is no Connect worker, Airflow and Spark do its work"
 _BYTES = "records are copied byte for byte"
@@ -56,36 +56,28 @@ _USED = (
 )
 
 _DEFAULT_ONLY = (
-    LIST("transforms =", "Single message transforms.", use=Use.DEFAULT_ONLY, reason=_JAVA_TRANSFORMS),
-    LIST("predicates =", "Predicates of transforms.", use=Use.DEFAULT_ONLY, reason=_JAVA_TRANSFORMS),
+    LIST.default_only("transforms =", "Single message transforms.", _JAVA_TRANSFORMS),
+    LIST.default_only("predicates =", "Predicates of transforms.", _JAVA_TRANSFORMS),
     *(
-        CLASS(
-            f"{name} = {_BYTE_ARRAY}", "Converts records.", scope=KeyScope.WORKER, use=Use.DEFAULT_ONLY, reason=_BYTES
-        )
+        CLASS.default_only(f"{name} = {_BYTE_ARRAY}", "Converts records.", _BYTES, KeyScope.WORKER)
         for name in ("key.converter", "value.converter", "header.converter")
     ),
-    STRING(
+    STRING.default_only(
         "offset.storage.topic = mm2-offsets.<source>.internal",
         "The topic that holds Connect's source offsets.",
-        scope=KeyScope.WORKER,
-        use=Use.DEFAULT_ONLY,
-        reason=_PROGRESS_NAME,
+        _PROGRESS_NAME,
+        KeyScope.WORKER,
     ),
-    STRING(
-        "offsets.storage.topic =",
-        "A connector's own topic for source offsets.",
-        use=Use.DEFAULT_ONLY,
-        reason=_PROGRESS_NAME,
-    ),
+    STRING.default_only("offsets.storage.topic =", "A connector's own topic for source offsets.", _PROGRESS_NAME),
 )
 
 
 def _connector(row: KeyMaker, line: str, doc: str, reason: str = _NO_WORKER) -> Key:
-    return row(line, doc, KeyScope.FLOW, use=Use.WITHOUT_EFFECT, reason=reason)
+    return row.without_effect(line, doc, reason)
 
 
 def _worker(row: KeyMaker, line: str, doc: str, reason: str = _NO_WORKER) -> Key:
-    return row(line, doc, KeyScope.WORKER, use=Use.WITHOUT_EFFECT, reason=reason)
+    return row.without_effect(line, doc, reason, KeyScope.WORKER)
 
 
 _RETRY = "Spark and Airflow retry"

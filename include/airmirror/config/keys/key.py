@@ -69,6 +69,7 @@ class KeyMaker:
     """Makes keys of a type. ``line``: the key with its default, as a file would have them; without "=" it has none."""
 
     type: KeyType
+    minimum: float | None = None  # where a key has none of its own
 
     def __call__(
         self,
@@ -83,7 +84,15 @@ class KeyMaker:
     ) -> Key:
         name, is_set, default = line.partition("=")
         given = default.strip() if is_set else None
+        minimum = self.minimum if minimum is None else minimum
         return Key(name.strip(), self.type, given, doc, scope, use=use, reason=reason, values=values, minimum=minimum)
+
+    def without_effect(self, line: str, doc: str, reason: str, scope: KeyScope = KeyScope.FLOW) -> Key:
+        return self(line, doc, scope, use=Use.WITHOUT_EFFECT, reason=reason)
+
+    def default_only(self, line: str, doc: str, reason: str, scope: KeyScope = KeyScope.FLOW) -> Key:
+        return self(line, doc, scope, use=Use.DEFAULT_ONLY, reason=reason)
 
 
 BOOLEAN, SHORT, INT, LONG, STRING, LIST, CLASS, SCHEDULE, SECONDS, SAMPLE = map(KeyMaker, KeyType)
+POSITIVE, NATURAL = KeyMaker(KeyType.LONG, 1), KeyMaker(KeyType.LONG, 0)

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import (
-    BOOLEAN,
-    CLASS,
-    INT,
-    LIST,
-    LONG,
-    SECONDS,
-    SHORT,
-    STRING,
-    Key,
-    KeyMaker,
-    KeyScope,
-    Use,
-)
+from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, POSITIVE, SECONDS, SHORT, STRING, KeyScope
 
 _EVERY_TIME = "every window looks for new groups"
 _NO_JAVA = "Java classes can't run here"
+_REMOVED = "removed in Kafka 4.0"
 
 _FLOWS = (
     LIST("clusters", "The aliases of the clusters.", KeyScope.DEPLOYMENT),
     LIST("config.providers =", "Names of config providers, for ${name:path:key} in values.", KeyScope.DEPLOYMENT),
-    BOOLEAN(
+    BOOLEAN.without_effect(
         "dedicated.mode.enable.internal.rest = false",
         "Whether the nodes of a dedicated MirrorMaker 2 talk to each other over REST.",
-        scope=KeyScope.DEPLOYMENT,
-        use=Use.WITHOUT_EFFECT,
-        reason="Airflow and Spark distribute the work",
+        "Airflow and Spark distribute the work",
+        KeyScope.DEPLOYMENT,
     ),
     BOOLEAN("enabled = false", "Whether to replicate source->target.", KeyScope.FLOW_ONLY),
     LIST("bootstrap.servers", "The cluster's brokers to connect to first: host:port,…", KeyScope.CLUSTER),
-    STRING(
-        "source.cluster.alias",
-        "Alias of the source cluster.",
-        use=Use.WITHOUT_EFFECT,
-        reason="the flow's name tells it",
-    ),
-    STRING(
-        "target.cluster.alias",
-        "Alias of the target cluster.",
-        use=Use.WITHOUT_EFFECT,
-        reason="the flow's name tells it",
-    ),
+    STRING.without_effect("source.cluster.alias", "Alias of the source cluster.", "the flow's name tells it"),
+    STRING.without_effect("target.cluster.alias", "Alias of the target cluster.", "the flow's name tells it"),
 )
 
 _NAMING = (
@@ -61,11 +38,10 @@ _NAMING = (
         r"topics.exclude = mm2.*\.internal, .*\.replica, __.*",
         "Topics not to replicate: names and regular expressions. Excludes win over includes.",
     ),
-    CLASS(
+    CLASS.default_only(
         "topic.filter.class = org.apache.kafka.connect.mirror.DefaultTopicFilter",
         "Selects topics to replicate.",
-        use=Use.DEFAULT_ONLY,
-        reason=f"{_NO_JAVA}; select with topics and topics.exclude",
+        f"{_NO_JAVA}; select with topics and topics.exclude",
     ),
     BOOLEAN("heartbeats.replication.enabled = true", "Replicate heartbeats topics though no filter names them."),
 )
@@ -87,11 +63,10 @@ _TOPICS = (
     STRING(
         "use.defaults.from = target", "Whose default topic configs a remote topic has.", values=("source", "target")
     ),
-    CLASS(
+    CLASS.default_only(
         "config.property.filter.class = org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
         "Selects topic configs to copy.",
-        use=Use.DEFAULT_ONLY,
-        reason=f"{_NO_JAVA}; select with config.properties.exclude",
+        f"{_NO_JAVA}; select with config.properties.exclude",
     ),
     BOOLEAN("sync.topic.configs.enabled = true", "Keep remote topics' configs as the source's."),
     LONG(
@@ -113,13 +88,12 @@ _TOPICS = (
         "How often remote topics are compared while a window follows the log; every window does it first, and new topics and "
         "partitions are seen within seconds; less than 0 is as refresh.topics.enabled = false.",
     ),
-    CLASS(
+    CLASS.default_only(
         "forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin",
         "Creates topics, partitions, configs and ACLs.",
-        use=Use.DEFAULT_ONLY,
-        reason=_NO_JAVA,
+        _NO_JAVA,
     ),
-    LONG("admin.timeout.ms = 60000", "How long an administrative task may take, in ms.", minimum=1),
+    POSITIVE("admin.timeout.ms = 60000", "How long an administrative task may take, in ms."),
 )
 
 _OFFSETS = (
@@ -143,23 +117,14 @@ _GROUPS = (
         "groups.exclude = console-consumer-.*, connect-.*, __.*",
         "Consumer groups not to move. Excludes win over includes.",
     ),
-    CLASS(
+    CLASS.default_only(
         "group.filter.class = org.apache.kafka.connect.mirror.DefaultGroupFilter",
         "Selects consumer groups.",
-        use=Use.DEFAULT_ONLY,
-        reason=f"{_NO_JAVA}; select with groups and groups.exclude",
+        f"{_NO_JAVA}; select with groups and groups.exclude",
     ),
-    BOOLEAN(
-        "refresh.groups.enabled = true",
-        "Whether to look for new consumer groups.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_TIME,
-    ),
-    LONG(
-        "refresh.groups.interval.seconds = 600",
-        "How often to look for new consumer groups.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_TIME,
+    BOOLEAN.without_effect("refresh.groups.enabled = true", "Whether to look for new consumer groups.", _EVERY_TIME),
+    LONG.without_effect(
+        "refresh.groups.interval.seconds = 600", "How often to look for new consumer groups.", _EVERY_TIME
     ),
     BOOLEAN("emit.checkpoints.enabled = true", "Whether to write checkpoints."),
     LONG("emit.checkpoints.interval.seconds = 60", "How often checkpoints are written; less than 0 writes none."),
@@ -184,48 +149,34 @@ _HEARTBEATS = (
 )
 
 _METRICS = (
-    LIST(
-        "metric.reporters = org.apache.kafka.common.metrics.JmxReporter",
-        "Java classes that report metrics.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_NO_JAVA,
+    LIST.without_effect(
+        "metric.reporters = org.apache.kafka.common.metrics.JmxReporter", "Java classes that report metrics.", _NO_JAVA
     ),
-    LIST(
-        "metric.names.formats = legacy",
-        "The names of MirrorMaker 2's metrics.",
-        use=Use.WITHOUT_EFFECT,
-        reason="there is no JMX here",
+    LIST.without_effect(
+        "metric.names.formats = legacy", "The names of MirrorMaker 2's metrics.", "there is no JMX here"
     ),
-    LONG(
-        "consumer.poll.timeout.ms = 1000",
-        "How long a task polls the source cluster.",
-        use=Use.WITHOUT_EFFECT,
-        reason="windows end at the log's end",
+    LONG.without_effect(
+        "consumer.poll.timeout.ms = 1000", "How long a task polls the source cluster.", "windows end at the log's end"
     ),
 )
 
-
-def _gone(row: KeyMaker, line: str, doc: str, now: str, use: Use = Use.DEFAULT_ONLY) -> Key:
-    return row(line, doc, use=use, reason=f"removed in Kafka 4.0; {now}")
-
-
 _GONE = (
-    _gone(LIST, "topics.blacklist =", "Topics not to replicate.", "say topics.exclude"),
-    _gone(LIST, "groups.blacklist =", "Consumer groups not to move.", "say groups.exclude"),
-    _gone(LIST, "config.properties.blacklist =", "Topic configs that are not copied.", "say config.properties.exclude"),
-    _gone(
-        STRING,
+    LIST.default_only("topics.blacklist =", "Topics not to replicate.", f"{_REMOVED}; say topics.exclude"),
+    LIST.default_only("groups.blacklist =", "Consumer groups not to move.", f"{_REMOVED}; say groups.exclude"),
+    LIST.default_only(
+        "config.properties.blacklist =",
+        "Topic configs that are not copied.",
+        f"{_REMOVED}; say config.properties.exclude",
+    ),
+    STRING.without_effect(
         "use.incremental.alter.configs = required",
         "Whether only those configs of a topic are altered that differ.",
-        now="configs are always altered incrementally",
-        use=Use.WITHOUT_EFFECT,
+        f"{_REMOVED}; configs are always altered incrementally",
     ),
-    _gone(
-        BOOLEAN,
+    BOOLEAN.without_effect(
         "add.source.alias.to.metrics = true",
         "Whether metrics name the source cluster.",
-        now="metrics always name it",
-        use=Use.WITHOUT_EFFECT,
+        f"{_REMOVED}; metrics always name it",
     ),
 )
 

@@ -41,9 +41,10 @@ class TwoSchedules(AirmirrorError):
     says = "flow {0.flow!r}: {0.one} and {0.other} are of one DAG: write both as cron lines, or the same for both"
 
 
-def schedule(
-    flow: str, value: str, records: int | None = None
-) -> str | CronDataIntervalTimetable | DeltaDataIntervalTimetable | AssetOrTimeSchedule:
+Timetable = CronDataIntervalTimetable | DeltaDataIntervalTimetable
+
+
+def schedule(flow: str, value: str, records: int | None = None) -> str | Timetable | AssetOrTimeSchedule:
     """Return the schedule of ``window.schedule`` and ``window.trigger.records``. Raises BadSchedule."""
     if value.strip() == CONTINUOUS:
         if records:
@@ -61,9 +62,7 @@ def schedule(
     return AssetOrTimeSchedule(timetable=times, assets=Asset(name, watchers=[watcher]))
 
 
-def timetable(
-    flow: str, value: str, key: str = "window.schedule"
-) -> CronDataIntervalTimetable | DeltaDataIntervalTimetable:
+def timetable(flow: str, value: str, key: str = "window.schedule") -> Timetable:
     """Data intervals follow one another without a gap (a plain cron string gives intervals of no length). Raises BadSchedule."""
     try:
         seconds = interval_seconds(value)
@@ -74,9 +73,7 @@ def timetable(
         raise BadSchedule(flow, key, value, str(error)) from error
 
 
-def union(
-    flow: str, schedules: Mapping[str, str]
-) -> CronDataIntervalTimetable | DeltaDataIntervalTimetable | MultipleCronTriggerTimetable | None:
+def union(flow: str, schedules: Mapping[str, str]) -> Timetable | MultipleCronTriggerTimetable | None:
     """Return when any of the schedules fires, by their keys; None: there are none. Raises BadSchedule, TwoSchedules."""
     found = [timetable(flow, value, key) for key, value in schedules.items()]
     if len(set(schedules.values())) < 2:

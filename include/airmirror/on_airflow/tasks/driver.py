@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -108,13 +109,14 @@ def files_in_secret(contents: Mapping[str, bytes], namespace: str) -> Iterator[D
         "spark.kubernetes.namespace": namespace,
         **{f"spark.kubernetes.driver.label.{label}": value for label, value in LABELS.items()},
     }
-
-    def ended() -> int | None:
-        return _driver_ended(pods, driver, namespace)
-
     try:
         paths = {each: f"{MOUNT}/{each}" for each in contents}
-        yield DriverFiles(f"local://{MOUNT}/{APPLICATION.name}", paths, {"conf": options}, ended)
+        yield DriverFiles(
+            f"local://{MOUNT}/{APPLICATION.name}",
+            paths,
+            {"conf": options},
+            partial(_driver_ended, pods, driver, namespace),
+        )
     finally:
         _remove(pods.delete_namespaced_secret, "secret", name, namespace)
 

@@ -118,14 +118,14 @@ def _asked(chosen: Comparison, narrowed: ComparisonChoice) -> ComparisonRequest:
         first_ms=narrowed.first_ms,
         end_ms=narrowed.end_ms,
         times=not chosen.ignore_timestamps,
-        sample=sample_of(chosen.sample if narrowed.sample is None else narrowed.sample, chosen.seed),
+        sample=sample_of((chosen.sample if narrowed.sample is None else narrowed.sample) or "", chosen.sample_seed),
         within=chosen.topics,
     )
 
 
 def _executing(chosen: Comparison, asked: ComparisonRequest) -> AbstractContextManager[Execute | None]:
     """The function that compares parts on Spark Connect; None where the task itself compares. Raises BadSparkConnection."""
-    if chosen.spark_conn_id is None:
+    if not chosen.spark_conn_id:
         return nullcontext()
     if kind_of(chosen.spark_conn_id) != CONNECT:
         raise BadSparkConnection(chosen.spark_conn_id, "comparisons run on Spark Connect only")

@@ -163,17 +163,12 @@ def tell_result(result: WindowResult) -> None:
     for row in result.rows:
         if isinstance(row.error, PartitionHeld):
             log.warning("Left out: %s", row.error.what)
+    partitions, copy_seconds = counted(result.partitions, "partition"), result.phases.get("copy", 0.0)
     if result.has_waited:
-        log.info(
-            "Followed %s for %.0f s; nothing came.",
-            counted(result.partitions, "partition"),
-            result.phases.get("copy", 0.0),
-        )
+        log.info("Followed %s for %.0f s; nothing came.", partitions, copy_seconds)
         return
     if all(isinstance(row.error, PartitionHeld) for row in result.rows):
-        log.info(
-            "Nothing new in %s; Spark was not needed. (%.1f s)", counted(result.partitions, "partition"), result.seconds
-        )
+        log.info("Nothing new in %s; Spark was not needed. (%.1f s)", partitions, result.seconds)
         return
     rate = result.copied / result.seconds if result.seconds else 0.0
     log.info(
@@ -183,7 +178,7 @@ def tell_result(result: WindowResult) -> None:
         counted(len(result.rows), "partition"),
         result.seconds,
         f"{rate:,.0f}",
-        result.phases.get("copy", 0.0),
+        copy_seconds,
     )
     lost = ("lost",) if any(row.lost for row in result.rows) else ()
     columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", *lost, "lag", "outcome")

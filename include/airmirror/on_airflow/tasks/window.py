@@ -94,15 +94,13 @@ def replicate(deployment: Deployment, name: str, window: str, spark_url: str, se
         order = WindowOrder(window, only=selection.takes, advance=False, tell=phase, report=tell_progress)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
 
-        def follow() -> WindowResult:
-            by = expectations_of(deployment.expectations)
-            following = following_of(prepared.opened, by, window=window)
-            return run(prepared, spark_url, replace(order, following=following))
-
         def copy() -> WindowResult:
-            return run(prepared, spark_url, order)
+            if not opened.flow.window.follow_ms:
+                return run(prepared, spark_url, order)
+            by = expectations_of(deployment.expectations)
+            return run(prepared, spark_url, replace(order, following=following_of(prepared.opened, by, window=window)))
 
-        result = when_free(opened.flow, follow if opened.flow.window.follow_ms else copy)
+        result = when_free(opened.flow, copy)
     check_result(prepared, result)
     return result
 
@@ -205,16 +203,8 @@ def _received(opened: Opened, verification: Verification, followed: str) -> tupl
             records[topics] += part.copied
             first, end = ends.setdefault(topics, {}).get(part.partition, (part.target_start, part.target_end))
             ends[topics][part.partition] = min(first, part.target_start), max(end, part.target_end)
-    return tuple(
-        Received(
-            *topics,
-            flow.source.bootstrap_servers[0],
-            flow.target.bootstrap_servers[0],
-            records[topics],
-            dict(sorted(ends[topics].items())),
-        )
-        for topics in sorted(records)
-    )
+    servers = flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0]
+    return tuple(Received(*pair, *servers, records[pair], dict(sorted(ends[pair].items()))) for pair in sorted(records))
 
 
 def still_to_tell(deployment: Deployment, name: str, told: Any) -> tuple[Received, ...]:

@@ -6,7 +6,6 @@ by a gate, and only then is the flow unfrozen (invariants C, F and G).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
@@ -21,12 +20,11 @@ from airmirror.runbooks.failback.pair import Pair, lease_name
 from airmirror.runbooks.failback.returning import LeftOnSource, ReturnNotDrained
 from airmirror.runbooks.moving import moves_in
 from airmirror.tell import Tell, silent
-from airmirror.windows import resetting
+from airmirror.windows import driver, resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import GrantedLease, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.mappings import ResetRecord
 from airmirror.wire.moves import GroupMove, Rescue, rescues_of
 from airmirror.wire.owners import Change, Owner
 
@@ -87,26 +85,12 @@ def came_from_target(ledger: FlowLedger) -> list[GroupMove]:
 
 def write_forgotten(granted: GrantedLease, names: Collection[str], order: FailbackOrder) -> None:
     """Forget these remote topics, under the lease of the flow by which they returned; done again, nothing."""
-    now = int(time.time() * 1000)
-    decided = [
-        ResetRecord(
-            *key,
-            time_ms=now,
-            choice=FORGET,
-            problem="its return is over",
-            lost_first=-1,
-            lost_end=-1,
-            start=-1,
-            window=granted.lease.window,
-            by=order.by.strip(),
-            reason=order.reason.strip(),
-        )
-        for key in granted.journal.index.state().known
-        if key[0] in names
-    ]
+    by, reason, known = order.by.strip(), order.reason.strip(), granted.journal.index.state().known
+    over = "its return is over"
+    decided = [driver.decision(granted, key, FORGET, over, by=by, reason=reason) for key in known if key[0] in names]
     granted.check()
     if decided:
-        granted.appender.append([(each.encode_key(), each.encode_value()) for each in decided])
+        granted.appender.append(decided)
 
 
 def _accounts(ahead: Mirror, reverse: FlowLedger, names: Mapping[str, str], order: FailbackOrder) -> list[Continuation]:

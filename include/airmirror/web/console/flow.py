@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
@@ -63,7 +63,7 @@ def flow_page(ledger: Ledger, shown: Shown, *, span: tuple[int, int], now: int) 
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
         "series": series(points),
-        "windows": _windows(committed, of_flow.ends, docs_of(pages), let_pass),
+        "windows": list(_windows(committed, of_flow.ends, docs_of(pages), let_pass)),
         "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},
         "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
         "latency": _latency(numbers),
@@ -165,23 +165,19 @@ def last_committed(ledger: Ledger, connection: Connection, flow: str, resets: in
 
 def _windows(
     committed: Sequence[ShownWindow], ends: Mapping[str, WindowEnd], page: Page, let_pass: Mapping[str, list[str]]
-) -> list[dict[str, Any]]:
-    """The last windows: the run, what was committed and verified of it, how it ended, where its Data Docs are."""
-    found, rows = [], {each.row.window: each for each in committed}
+) -> Iterator[dict[str, Any]]:
+    """Yield the last windows: the run, what was committed and verified of it, how it ended, where its Data Docs are."""
+    rows = {each.row.window: each for each in committed}
     for window in with_ends([each.row for each in committed], ends, MOST_WINDOWS):
         row = rows.get(window.window)
-        found.append(
-            row_of(window, "window ended_ms partitions copied bytes failed")
-            | {
-                "run": window.window.split("#", 1)[0] if "#" in window.window else None,
-                "first_ms": row.row.first_ms if row else None,
-                "verified": row.verified if row else 0,
-                "let_pass": let_pass.get(window.window, []),
-                "error": window.error[:MOST_TEXT],
-                "page": page(window.window),
-            }
-        )
-    return found
+        yield row_of(window, "window ended_ms partitions copied bytes failed") | {
+            "run": window.window.split("#", 1)[0] if "#" in window.window else None,
+            "first_ms": row.row.first_ms if row else None,
+            "verified": row.verified if row else 0,
+            "let_pass": let_pass.get(window.window, []),
+            "error": window.error[:MOST_TEXT],
+            "page": page(window.window),
+        }
 
 
 def _latency(numbers: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:

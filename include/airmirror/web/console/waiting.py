@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
@@ -66,7 +66,7 @@ def _of_flow(
                 "does": option.does.format(source=flow.source.alias, target=flow.target.alias),
                 "costs": option.costs.format(source=flow.source.alias, target=flow.target.alias),
                 "is_final": option.is_final,
-                "commands": _commands(option.name, flow.name, held[:MOST_ASKED], returns),
+                "commands": list(_commands(option.name, flow.name, held[:MOST_ASKED], returns)),
             }
             for option in OPTIONS
         ]
@@ -88,26 +88,24 @@ def _asked(about: list[list[Any]], held: list[HeldRange], flow: str, returns: Co
     about = about[:MOST_ASKED]
     incidents = {tuple(incident) for incident in about}
     still = [item for item in held if item.incident in incidents]
-    commands = {option.name: _commands(option.name, flow, still, returns) for option in OPTIONS}
+    commands = {option.name: list(_commands(option.name, flow, still, returns)) for option in OPTIONS}
     return {"about": about, "is_held": bool(still), "commands": commands}
 
 
-def _commands(answer: str, flow: str, held: list[HeldRange], returns: Collection[str]) -> list[str]:
-    """The commands that do the same as an answer, a topic each; without --yes, so that they show what they would do.
+def _commands(answer: str, flow: str, held: list[HeldRange], returns: Collection[str]) -> Iterator[str]:
+    """Yield the commands that do the same as an answer, a topic each; without --yes, so that they show what they would do.
 
     What ``returns`` never begins again: its remote topic is the original one.
     """
-    found = []
     for topic in dict.fromkeys(item.topic for item in held):
         if topic in returns and answer in (AGAIN, NEW_TOPIC):
             continue
         numbers = [word for item in held if item.topic == topic for word in ("--partition", item.partition)]
         if answer == VERIFY_AGAIN:
-            found.append(_airmirror("hold", "release", topic, *numbers, flow=flow, reason=True))
+            yield _airmirror("hold", "release", topic, *numbers, flow=flow, reason=True)
         elif answer in RESETS:
             of = [] if answer == NEW_TOPIC else numbers
-            found.append(_airmirror("reset", "--topic", topic, *of, *RESETS[answer], flow=flow))
-    return found
+            yield _airmirror("reset", "--topic", topic, *of, *RESETS[answer], flow=flow)
 
 
 def _airmirror(*words: object, flow: str, reason: bool = False) -> str:
