@@ -151,7 +151,8 @@ def failed_over(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     planned = SimpleNamespace(topics={"orders": "east.orders"}, refused=())
     for module in (failback_plan, pair):
         monkeypatch.setattr(module, "plan_topics", lambda opened, *, frozen_too: planned)
-    return SimpleNamespace(flow=FLOW, ledger=ledger, configuration=SimpleNamespace(has_reverse=lambda flow: True))
+    configuration = SimpleNamespace(has_reverse=lambda flow: True, flows={})
+    return SimpleNamespace(flow=FLOW, ledger=ledger, configuration=configuration)
 
 
 def test_what_is_excluded_since_returns_only_by_its_name(failed_over: SimpleNamespace) -> None:
