@@ -102,7 +102,7 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
     pages = {f"{page.parent.name}/{page.name}": len(page.read_text().splitlines()) for page in _pages(package)}
     return [
         # What the package may grow to before something has to become simpler (issue 35).
-        Figure("lines of the package", sum(lines.values()), 57_700),
+        Figure("lines of the package", sum(lines.values()), 56_700),
         Figure("rooms", len({_room(file, package) for file in trees} - {""}), 32),
         Figure("arrows between rooms", len(imports), 180, tuple(sorted(imports))),
         Figure("files of windows/", sum(file.parent.name == "windows" for file in trees), 36),

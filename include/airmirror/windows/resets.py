@@ -210,8 +210,17 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
     kept_end = kept.records[-1].source_end if kept.records else records[0].source_start if records else start
     tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.resumes_at and kept.is_whole else None
     lost_end = start if tail is None else tail.accounts[0].start
-    lost_first, between = min(kept_end, lost_end), tuple(gaps(kept.records))
-    return Reset(facts, choice, start, lost_first, lost_end, between, tail, kept.forgotten, kept.shortened)
+    return Reset(
+        facts=facts,
+        choice=choice,
+        start=start,
+        lost_first=min(kept_end, lost_end),
+        lost_end=lost_end,
+        gaps=tuple(gaps(kept.records)),
+        tail=tail,
+        forgotten=kept.forgotten,
+        shortened=kept.shortened,
+    )
 
 
 @dataclass(frozen=True)

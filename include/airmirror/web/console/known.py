@@ -53,10 +53,19 @@ def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
     }
     left = [failure for failure in failing if failure.key not in decided]
     is_held = any(hold.by == GATE for hold in holds.values())
-    # A run that ends before its window does leaves nothing in the ledger: bad expectations, a cluster that is away.
-    stopped = bool(red_run) and not (is_held or left) and (run_ms is None or not decided)
-    numbers, owners = ledger.numbers(), ledger.owners()
-    return KnownFlow(numbers, holds, left, owners, decisions, resets, ends, decided, is_held, stopped)
+    return KnownFlow(
+        numbers=ledger.numbers(),
+        holds=holds,
+        failing=left,
+        owners=ledger.owners(),
+        decisions=decisions,
+        resets=resets,
+        ends=ends,
+        decided=decided,
+        is_held=is_held,
+        # A run that ends before its window does leaves nothing in the ledger: bad expectations, a cluster that is away.
+        stopped=bool(red_run) and not (is_held or left) and (run_ms is None or not decided),
+    )
 
 
 def shown_decided(decided: Mapping[Place, Decision | ResetRecord]) -> list[dict[str, Any]]:
