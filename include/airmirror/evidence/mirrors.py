@@ -5,7 +5,7 @@ It needs no configuration and no mapping: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
@@ -122,8 +122,8 @@ def _planned(to: Comparing, topic: str) -> list[Work]:
     remote = to.asked.remote(topic)
     to.here.refresh([topic])
     to.there.refresh([remote])
-    theirs = tuple(_bounds(to.there, remote, to.asked))  # first: what is copied meanwhile lags, and is not extra
-    ours = tuple(_bounds(to.here, topic, to.asked))
+    theirs = _bounds(to.there, remote, to.asked)  # first: what is copied meanwhile lags, and is not extra
+    ours = _bounds(to.here, topic, to.asked)
     if len(ours) != len(theirs):
         whole = Part(ours, theirs)
         return [Work(topic, remote, -1, whole, [whole])]
@@ -153,8 +153,8 @@ def _together(to: Comparing, work: Work) -> Findings:
     return told_apart(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
 
 
-def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> Iterator[Bounds]:
-    """Yield the offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
+def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> tuple[Bounds, ...]:
+    """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
     keys = routes.keys([topic])
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
     wanted = offsets_with_patience(routes, keys, LATEST)
@@ -162,20 +162,15 @@ def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> Iterator[Bo
     starts = log_starts if asked.first_ms is None else offsets_with_patience(routes, keys, asked.first_ms)
     until = wanted if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
     is_compacted = topic in compacted_now(routes, [topic])
-    for key in keys:
+
+    def bounds(key: TopicPartition) -> Bounds:
         asked_end = until[key] if until[key] >= 0 else wanted[key]
         start = min(starts[key] if starts[key] >= 0 else ends[key], ends[key])
         end = max(start, min(asked_end, ends[key]))
-        yield Bounds(
-            key,
-            start,
-            end,
-            since=start,
-            until=end,
-            log_start=log_starts[key] if asked.first_ms is None else 0,
-            is_compacted=is_compacted,
-            withheld=max(0, asked_end - end),
-        )
+        log_start, withheld = log_starts[key] if asked.first_ms is None else 0, max(0, asked_end - end)
+        return Bounds(key, start, end, start, end, log_start, is_compacted, withheld)
+
+    return tuple(map(bounds, keys))
 
 
 def _stable(routes: Routes, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
