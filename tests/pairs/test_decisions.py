@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airmirror.runbooks import written
+from airmirror.runbooks.failback.returning import ReturnRefused
 from pairs import deciding
 from pairs.conditions import CONDITIONS
 from pairs.deciding import decided
@@ -30,6 +31,15 @@ def test_what_an_order_meets_as_things_are(condition: str) -> None:
     assert {order: decided(order, as_things_are(condition, order)) for order in orders} == {
         order: ALONE[condition, order] for order in orders
     }
+
+
+def test_a_return_that_can_not_begin_is_refused_before_anything_is_cut_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, steps = as_things_are("aggregate", "migration with a return"), list[str]()
+    deciding.no_clusters(monkeypatch, facts, [])
+    monkeypatch.setattr(deciding.migration_steps, "take", lambda step, *_: steps.append(step))
+    with pytest.raises(ReturnRefused):
+        deciding.DECISIONS["migration with a return"](facts)
+    assert not steps
 
 
 @pytest.mark.parametrize("order", ["undo of a failover", "undo of a migration"])
