@@ -17,6 +17,7 @@ from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.clusters.security.settings import security_of
 from airmirror.errors import AirmirrorError
 from airmirror.runbooks.errors import RunbookError
+from airmirror.runbooks.migration.producers import MoveNotFinished
 from support import ROOT, compatibility
 from support.documents import FEW, PAGES
 from support.errors import all_errors, sample
@@ -77,6 +78,12 @@ def test_an_error_that_has_a_text_has_inherited_no_other_message() -> None:
         base, own = (RunbookError, "what") if issubclass(error, RunbookError) else (AirmirrorError, "__str__")
         nearest = next(each for each in error.__mro__ if vars(each).keys() & {"says", own})
         assert own in vars(nearest) or getattr(error, own) is getattr(base, own), error
+
+
+def test_a_fact_in_the_command_of_a_message_is_one_word() -> None:
+    """Whatever it is: a person copies the command."""
+    error = MoveNotFinished("a->b", ("x",), "all; of {it}")
+    assert "`airmirror migration run --move 'all; of {it}' --reason '…' --flow 'a->b'`" in str(error)
 
 
 def test_names_of_errors_are_unique() -> None:

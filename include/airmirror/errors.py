@@ -21,7 +21,8 @@ class AirmirrorError(Exception):
 
     transient: ClassVar[bool] = False
     bad_input: ClassVar[bool] = False
-    # The message: "{0.topic!r}" is a fact of the error, "{airmirror:verify}" that command for its flow and its topics.
+    # The message: "{0.topic!r}" is a fact of the error, "{airmirror:verify}" that command for its flow and its topics; in it
+    # ".move" is a fact, as one word.
     says: ClassVar[str] = ""
 
     def __str__(self) -> str:
@@ -46,7 +47,8 @@ class _Command:
     error: AirmirrorError
 
     def __format__(self, words: str) -> str:
-        return command(*words.split(), flow=getattr(self.error, "flow", ""), topics=getattr(self.error, "topics", ()))
+        facts = [getattr(self.error, word[1:]) if word.startswith(".") else word for word in words.split()]
+        return command(*facts, flow=getattr(self.error, "flow", ""), topics=getattr(self.error, "topics", ()))
 
 
 def _rebuild(cls: type[AirmirrorError], facts: dict[str, Any]) -> AirmirrorError:

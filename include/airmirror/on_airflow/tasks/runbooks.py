@@ -56,7 +56,9 @@ class NothingLeft(AirmirrorError):
     flow: str
     runbook: str
     why: str
-    says = "flow {0.flow!r}: nothing of its {0.runbook} is left: {0.why}; {airmirror:{0.runbook} plan} shows how things are"
+    says = (
+        "flow {0.flow!r}: nothing of its {0.runbook} is left: {0.why}; {airmirror:.runbook plan} shows how things are"
+    )
 
 
 class RehearsalFailed(AirmirrorError):

@@ -65,7 +65,7 @@ class GroupsNotMoved(MoveRefused, transient=True):
 
     says = (
         "the target does not have all positions as they were written; "
-        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} does what is left"
+        "{airmirror:migration run --move .move --step cut_over_consumers --yes --reason …} does what is left"
     )
 
 

@@ -29,7 +29,7 @@ class ConsumersNotCutOver(MoveRefused):
     says = (
         "consumers of move group {0.move!r} are not cut over, have read on on the source since, or were set back on the "
         "target (let these read up to where they were moved to): "
-        "{airmirror:migration run --move {0.move} --step cut_over_consumers --yes --reason …} moves them to where they are on "
+        "{airmirror:migration run --move .move --step cut_over_consumers --yes --reason …} moves them to where they are on "
         "the source"
     )
 
@@ -37,7 +37,7 @@ class ConsumersNotCutOver(MoveRefused):
 class MoveNotFinished(MoveRefused):
     """A move group that can't be finished yet. Nothing was changed."""
 
-    says = "move group {0.move!r} can't be finished yet; {airmirror:migration run --move {0.move} --reason …} shows how far it is"
+    says = "move group {0.move!r} can't be finished yet; {airmirror:migration run --move .move --reason …} shows how far it is"
 
 
 class WrittenSinceFrozen(MoveRefused):

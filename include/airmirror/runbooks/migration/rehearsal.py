@@ -30,7 +30,7 @@ class MoveGroupMoved(AirmirrorError):
     move: str
     says = (
         "flow {0.flow!r}: move group {0.move!r} has moved, nothing is left to rehearse; "
-        "{airmirror:migration run --move {0.move} --reason …} shows its state"
+        "{airmirror:migration run --move .move --reason …} shows its state"
     )
 
 
