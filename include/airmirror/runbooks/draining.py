@@ -32,6 +32,7 @@ from airmirror.runbooks.errors import RunbookError
 from airmirror.runbooks.stillness import Ends, await_still, ends_of
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import SlotFenced
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.windows.demand import Demand, at_most, slots_for
@@ -207,7 +208,9 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
     result = run_window(prepared.opened.flow, prepared.opened.ledger, prepared.topics, in_threads, order)
     measure_window(prepared.opened, result, only)
     errors = [row.error for row in result.rows if row.error is not None and only(row.key)]
-    wrong, stopped = [*map(str, errors)], any(not error.transient for error in errors) or prepared.is_refused_for_good
+    # What another window has overtaken, the next one continues: final for this window alone.
+    final = [error for error in errors if not error.transient and not isinstance(error, SlotFenced)]
+    wrong, stopped = [*map(str, errors)], bool(final) or prepared.is_refused_for_good
     if topics is None:
         wrong += _refused(prepared)
     else:
