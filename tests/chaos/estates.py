@@ -93,6 +93,8 @@ class Estate:
             topic=self.moves,
         )
         self.shared = f"sqlite:///{self.directory}/driver.db"
+        for topic, group in self.groups.items() if self.plan.name.startswith("migration") else ():
+            commit(self.sides.east, group, {(topic, 0): 0})  # an undo leaves alone who never was on the source
         for group in self.groups.values():  # which stands somewhere on the target, as one that was there before
             if self.chance.random() < 0.3 and "take-over" not in self.plan.name:
                 self.prepared()

@@ -130,6 +130,7 @@ def test_every_kind_of_log_in_two_windows(
     assert {row.window for row in flow.opened.ledger.windows()} == {f"{prefix}-first", f"{prefix}-second"}
 
 
+@pytest.mark.long  # tests/on_spark kills a worker in its transaction in `make test`
 @pytest.mark.parametrize("environment", EVERYWHERE, indirect=True)
 def test_a_worker_is_killed_in_mid_window(
     environment: Environment, east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path
