@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle, islice
@@ -117,7 +117,10 @@ def load(
     counts = {}
     for table in tables:
         rows = read_table(table)[: int(len(read_table(table)) * share)]
-        _produce_all(_Sender(bootstrap, table), rows)
+        with closing(_Sender(bootstrap, table)) as sender:
+            for row in rows:
+                sender.send(row)
+            sender.finish()
         counts[table.name] = len(rows)
         tell(len(rows))
     return counts
@@ -141,17 +144,18 @@ def keep_producing(bootstrap: str, share: float = 1.0, pause: float = 0.05, each
 
 
 def _keep_producing(bootstrap: str, share: float, pause: float, each: int, arrivals: Arrivals) -> None:
-    senders = []
-    for table in TABLES:
-        rows = read_table(table)
-        senders.append((_Sender(bootstrap, table), islice(cycle(rows), int(len(rows) * share), None)))
-    while not arrivals.ended.wait(pause):
-        for sender, rows_left in senders:
-            for row in islice(rows_left, each):
-                sender.send(replace(row, timestamp=THE_PRESENT))
-            arrivals.sent[sender.table.name] = arrivals.sent.get(sender.table.name, 0) + each
-    for sender, _ in senders:
-        sender.finish()
+    with ExitStack() as stack:
+        senders = []
+        for table in TABLES:
+            rows, sender = read_table(table), stack.enter_context(closing(_Sender(bootstrap, table)))
+            senders.append((sender, islice(cycle(rows), int(len(rows) * share), None)))
+        while not arrivals.ended.wait(pause):
+            for sender, rows_left in senders:
+                for row in islice(rows_left, each):
+                    sender.send(replace(row, timestamp=THE_PRESENT))
+                arrivals.sent[sender.table.name] = arrivals.sent.get(sender.table.name, 0) + each
+        for sender, _ in senders:
+            sender.finish()
 
 
 class _Sender:
@@ -197,8 +201,6 @@ class _Sender:
             reason = str(self._errors[0]) if self._errors else f"no answer within {DELIVERY_SECONDS} s"
             raise RecordsNotProduced(self.table.name, left + len(self._errors), reason)
 
-
-def _produce_all(sender: _Sender, rows: Sequence[Row]) -> None:
-    for row in rows:
-        sender.send(row)
-    sender.finish()
+    def close(self) -> None:
+        """Let go of the cluster: an error would keep the client, and it would tell of a cluster that has ended."""
+        self._producer.close()
