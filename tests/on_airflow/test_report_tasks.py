@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from airmirror.config.errors import UnknownComparison
 from airmirror.evidence import mirrors
 from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.flows.audit import Audit, Range
+from airmirror.flows.freezing import owners_now
 from airmirror.flows.report_rows import Span
 from airmirror.flows.selection import Selection
 from airmirror.ledger.errors import PageTooLarge
@@ -37,7 +39,7 @@ from airmirror.on_airflow.tasks.report import (
     compare,
     report,
 )
-from airmirror.on_airflow.tasks.runbooks import RunbookRequest, ask, ask_undo
+from airmirror.on_airflow.tasks.runbooks import RunbookRequest, ask, ask_undo, take
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror.report.check import check
 from airmirror.report.errors import BadKey
@@ -95,6 +97,20 @@ def test_whoever_may_trigger_compares_what_is_configured(monkeypatch: pytest.Mon
         mirrors._topics(chosen.source, _asked(chosen, ComparisonChoice(("salaries",))))
     with pytest.raises(SlowPattern):
         _asked(chosen, ComparisonChoice(("((.|.)+)+!",)))
+
+
+def test_a_runbook_is_carried_out_by_the_files_of_a_deployment(flow: Mirror, place: Deployment) -> None:
+    """By each of its tasks, as they find the flow themselves."""
+    with place.config.open("a") as config:
+        config.write("\nfailover.quiet.ms = 0\nreplication.factor = 1\noffset.storage.replication.factor = 1\n")
+    produce(flow.source, flow.topic, [Record(b"the last one")])
+    place, order, pages = replace(place, report_conn_id=""), FailoverOrder(reason="INC-7", by="ada"), list[str]()
+    asked = RunbookRequest(place, flow.flow.name, FAILOVER, order)
+    assert "fail over (planned)?" in ask(asked, "drain").subject
+    for step in FAILOVER.steps:
+        take(asked, step.name, (), time.time(), "run-1", pages.append)
+    assert flow.assert_equal() == 51 and owners_now(flow.opened).whole
+    assert pages == [f"failovers/{flow.flow.name}/run-1.html"]
 
 
 def test_reports_of_a_flow_and_of_a_comparison(
