@@ -18,6 +18,7 @@ from airmirror.flows import gates, verification
 from airmirror.flows.verification import ComparedPartition
 from airmirror.on_spark import windows as spark_windows
 from airmirror.topics.sync import SyncReport
+from airmirror.windows.following import Followed
 from airmirror.windows.judging import Verdict, Verification
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import WindowOrder
@@ -31,10 +32,11 @@ def test_a_failed_partition_is_not_verified_for_programs_either() -> None:
     assert [each["verified"] for each in told["rows"]] == [False] and told["verified"] is False
 
 
-def test_a_window_has_one_rate() -> None:
+@pytest.mark.parametrize(("followed", "rates"), [(None, 1), (Followed(10, 0.1, 0.3), 0)])
+def test_a_window_has_one_rate_and_one_that_has_waited_for_records_none(followed: Followed | None, rates: int) -> None:
     written = io.StringIO()
-    print_all(Console(file=written, width=10_000), show.window(made(WindowResult)))
-    assert written.getvalue().count("records/s") == 1
+    print_all(Console(file=written, width=10_000), show.window(made(WindowResult, followed=followed)))
+    assert written.getvalue().count("records/s") == rates
 
 
 def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,11 @@ from airmirror.wire.mappings import Decision, Hold
 
 def window(result: WindowResult) -> RenderableType:
     """A window's partitions: what was copied from where to where, and whether it is verified. Ranges are [first, end)."""
-    rate = f"{result.copied / result.seconds:,.0f} records/s" if result.copied else "nothing new"
+    rate = f" ({result.copied / result.seconds:,.0f} records/s)" if result.copied else " (nothing new)"
+    if result.followed is not None:  # it has waited for records: its time says nothing of its speed
+        rate = ""
     title = (
-        f"{result.flow}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s ({rate}), "
+        f"{result.flow}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s{rate}, "
         f"{counted(result.partitions, 'partition')}"
     )
     if not result.rows:
