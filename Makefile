@@ -32,13 +32,13 @@ help: ## list the targets
 ##@ Try it
 
 demo: install ## Airflow mirrors real records between two clusters, with the proof; ONLY=failover, migration or takeover: that
-	$(BIN)/airmirror demo$(if $(ONLY), --$(subst takeover,take-over,$(ONLY)))
+	@$(BIN)/airmirror demo$(if $(ONLY), --$(subst takeover,take-over,$(ONLY)))
 
 up: install ## start the stack, Airflow included, and leave it running
-	$(BIN)/airmirror up
+	@$(BIN)/airmirror up
 
 down: install ## stop what up has started
-	$(BIN)/airmirror down
+	@$(BIN)/airmirror down
 
 ##@ Work on it
 
@@ -67,7 +67,7 @@ $(OLDEST): $(INSTALLED)
 
 $(CONSOLE_BUILT): $(INSTALLED) $(CONSOLE_SOURCES)
 	@echo "Building the console: 30 MB to download the first time."
-	@$(BIN)/python -m airmirror_local.console
+	@$(BIN)/python -m airmirror_local.console >/dev/null
 	@touch $@
 
 check: install site ## ruff, mypy, import-linter, the figures of the house, the links of the pages, and the console's types and lint
