@@ -190,7 +190,8 @@ class Source:
             elif not self._is_purged(intake, fetched):
                 self._check(intake, fetched)
                 found.append((intake, fetched))
-                self._to_the_end(partition)
+                # A broker fills its answer in the order asked: who was served goes to the end of the queue.
+                self._intakes[partition] = self._intakes.pop(partition)
         if moved:
             self._look_again(node)
         elif failed and all(fetched.start == fetched.end for _, fetched in found):
@@ -298,7 +299,3 @@ class Source:
     def _back_off(self) -> None:
         time.sleep(self._pause)
         self._pause = min(self._pause * 2, MOST_PAUSE)
-
-    def _to_the_end(self, partition: TopicPartition) -> None:
-        """A broker fills its answer in the order asked: who was served goes to the end of the queue."""
-        self._intakes[partition] = self._intakes.pop(partition)

@@ -185,7 +185,8 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
     listed = sorted(list_every_group(routes), key=lambda each: each.name)
     committed, refused = _committed(routes, [each.name for each in listed if each.kind in READERS])
     # Members of other kinds are described by requests of their own, which no client here has.
-    asked = [each.name for each in listed if each.kind in ("", "classic", "consumer") and _has_members(each)]
+    may_have = [each for each in listed if each.kind in ("", "classic", "consumer") and not each.is_idle]
+    asked = [each.name for each in may_have if each.protocol in ("", "consumer")]
     members, denied = members_of(connect(cluster), [name for name in asked if name not in refused])
     if refused or denied:
         reasons = refused | denied
@@ -229,10 +230,6 @@ def _committed(
             else:
                 left += [[name] for name in part]
     return found, refused
-
-
-def _has_members(group: Group) -> bool:
-    return not group.is_idle and group.protocol in ("", "consumer")
 
 
 def _configs(routes: Routes, names: Sequence[str]) -> dict[str, dict[str, str]]:
