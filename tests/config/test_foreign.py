@@ -423,7 +423,8 @@ def test_a_provider_of_the_worker_that_nobody_knows_here() -> None:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["config", *map(str, arguments)])
+    # So wide that no line is broken, however long the path of a file is.
+    return CliRunner().invoke(app, ["config", *map(str, arguments)], env={"COLUMNS": "1000"})
 
 
 def test_the_command_shows_every_line_and_writes_a_file_that_means_the_same(tmp_path: Path) -> None:
