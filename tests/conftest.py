@@ -75,6 +75,9 @@ TOGETHER = {
     "postgresql": ("ledger/",),
 }
 
+# A test whose cases are given to processes one by one: each computes for a minute, and starts nothing.
+ONE_BY_ONE = "model/test_procedures.py::test_every_state_of_the_deep_meetings"
+
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test QUICK=yes`.
 SERVERS = {"airflow", "apart", "guarded", "postgresql", "sides", "stack_directory", "three"}
 STARTERS = {
@@ -144,8 +147,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
 
 
 def _group(nodeid: str) -> str:
-    """The group of the longest place that the test lies in, else its file."""
-    file = nodeid.partition("::")[0].removeprefix("tests/")
+    """The group of the longest place that the test lies in, else its file; a case of ONE_BY_ONE is its own."""
+    case = nodeid.removeprefix("tests/")
+    if case.startswith(ONE_BY_ONE):
+        return case
+    file = case.partition("::")[0]
     found = [(len(place), name) for name, places in TOGETHER.items() for place in places if file.startswith(place)]
     return max(found, default=(0, file))[1]
 
