@@ -29,6 +29,7 @@ from airmirror.runbooks.failback.shown import shown_plan
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
 from support.failovers import DISASTER, at, elsewhere, fail_over, with_groups, without_source
+from support.faults import before_a_commit
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.killing import Killed
@@ -240,6 +241,20 @@ def test_of_two_rescues_at_once_one_ends_as_fenced(
     assert (plan.never, plan.rescued) == (0, 60)
     assert [each.value for each in read_all(west, rescued_topic(flow, plan))[0]] == [
         b"v%d" % number for number in range(40, 100)
+    ]
+
+
+def test_a_rescue_that_is_fenced_without_a_lease_writes_each_record_once(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = failed_over(with_groups(mirror(east, west, tmp_path), "none"))
+    produce(east, flow.topic, numbered(20, 40))
+
+    before_a_commit(monkeypatch)
+    _, plan = rescue(flow.opened, ORDER)
+    assert (plan.never, plan.rescued) == (0, 20)
+    assert [each.value for each in read_all(west, rescued_topic(flow, plan))[0]] == [
+        b"v%d" % number for number in range(40, 60)
     ]
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Configuration, Flow
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import PartitionUnavailable
-from airmirror.windows import fence, window
+from airmirror.windows import driver, fence, window
 from airmirror.windows.plan import Planned
 from airmirror.windows.window import WindowOrder, run_window
 from support.flows import Mirror, in_this_process, mirror
@@ -49,6 +49,26 @@ def filled(
     assert flow.run().is_verified
     produce(east, flow.topic, records(count, 100), records_per_batch=50)
     return flow
+
+
+def fenced_without_a_lease(mine: TransactionalId) -> None:
+    """As by who slept, and has lost its lease: its one request has only aborted so far."""
+    with pytest.raises((TransactionBusy, TransactionStuck)):
+        TransactionalId(mine.routes, mine.name, mine.timeout_ms).initialise(patience=0)
+
+
+def before_a_commit(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[TransactionalId], object] = fenced_without_a_lease
+) -> None:
+    """The driver's next commit ends its transaction after ``meanwhile``."""
+
+    class Late(TransactionalId):
+        def end(self, commit: bool) -> None:
+            monkeypatch.setattr(driver, "TransactionalId", TransactionalId)
+            meanwhile(self)
+            super().end(commit)
+
+    monkeypatch.setattr(driver, "TransactionalId", Late)
 
 
 def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResult]:

@@ -1,14 +1,16 @@
 """The driver's own commits: every one initialises, then looks whether its lease still holds, then writes (invariant B).
 
 What is written was decided before, under the lease. Who slept meanwhile for longer than his lease has fenced others by
-initialising, which they survive, and finds their lease: he writes nothing.
+initialising, finds their lease, and writes nothing; they write again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from airmirror.clusters.protocol.transactions import ProducerFenced, TransactionalId
 from airmirror.errors import AirmirrorError
@@ -19,13 +21,22 @@ from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import GrantedLease
 from airmirror.wire.mappings import ResetRecord
 
+MOST_ATTEMPTS = 5  # whoever fences without a lease does so once or twice
 
-@contextmanager
-def committing(granted: GrantedLease, number: int) -> Iterator[Outbox]:
-    """Commit what the block puts into the outbox in one transaction, under the id of slot ``number``, which was fenced.
 
+def commit_written(granted: GrantedLease, number: int, write: Callable[[Outbox], None]) -> None:
+    """Commit what ``write`` puts into an outbox in one transaction, under the id of slot ``number``, which was fenced.
+
+    ``write`` is called again where a process without the lease has fenced the transaction: nothing of it is committed then.
     Raises SlotFenced where the lease is another's by now.
     """
+    again = Retrying(
+        retry=retry_if_exception_type(ProducerFenced), stop=stop_after_attempt(MOST_ATTEMPTS), reraise=True
+    )
+    again(_commit_once, granted, number, write)
+
+
+def _commit_once(granted: GrantedLease, number: int, write: Callable[[Outbox], None]) -> None:
     flow, target = granted.journal.flow, granted.journal.target
     transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
     transaction.initialise()
@@ -33,7 +44,7 @@ def committing(granted: GrantedLease, number: int) -> Iterator[Outbox]:
     outbox = Outbox(target, transaction)
     try:
         try:
-            yield outbox
+            write(outbox)
             outbox.drain()
         except AirmirrorError:
             with suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
@@ -46,9 +57,8 @@ def committing(granted: GrantedLease, number: int) -> Iterator[Outbox]:
 
 
 def commit(granted: GrantedLease, records: Mapping[TopicPartition, Sequence[KeyValue]], number: int = 0) -> None:
-    """Commit records of the internal topics, as ``committing`` does."""
-    with committing(granted, number) as outbox:
-        put_records(outbox, records)
+    """Commit records of the internal topics, as ``commit_written`` does."""
+    commit_written(granted, number, lambda outbox: put_records(outbox, records))
 
 
 def decision(

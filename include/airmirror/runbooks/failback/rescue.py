@@ -33,11 +33,11 @@ from airmirror.runbooks.failback.pair import NothingReturns, Pair, check_known
 from airmirror.runbooks.failback.plan import FailbackPlan, failback_plan
 from airmirror.runbooks.runbook import SILENT, Progress
 from airmirror.slot.internal_records import put_records
-from airmirror.slot.outbox import Outgoing
+from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.tell import Tell, silent
 from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
-from airmirror.windows.driver import committing
+from airmirror.windows.driver import commit_written
 from airmirror.windows.fence import GrantedLease, fence_around, new_window
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.headers import with_headers
@@ -197,8 +197,10 @@ def _rescue(what: PartitionToRescue, order: FailbackOrder, source: Routes, grant
 
 def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memoryview, times: Array) -> None:
     """Commit one batch and its account in one transaction (invariant A)."""
-    into, bases = TopicPartition(account.into, account.partition), list[int]()
-    with committing(granted, number) as outbox:
+    into, log = TopicPartition(account.into, account.partition), TopicPartition(granted.journal.topics.mappings, 0)
+
+    def put(outbox: Outbox) -> None:
+        bases = list[int]()
         batch = outbox.batch(into, payload, account.records, (int(times[0]), int(times.max())))
         outbox.put(
             Outgoing(
@@ -211,9 +213,10 @@ def _commit(granted: GrantedLease, number: int, account: Rescue, payload: memory
             )
         )
         outbox.drain()
-        account = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
-        log = TopicPartition(granted.journal.topics.mappings, 0)
-        put_records(outbox, {log: [(account.encode_key(), account.encode_value())]})
+        written = replace(account, target_start=bases[0], target_end=bases[0] + account.records)
+        put_records(outbox, {log: [(written.encode_key(), written.encode_value())]})
+
+    commit_written(granted, number, put)
 
 
 def with_origin(records: Records, cluster: str, partition: TopicPartition) -> Records:
