@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,8 +84,7 @@ class Process:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL:])
 
     def _end(self, first: signal.Signals, seconds: float) -> None:
-        # Spark's Python daemon has a process group of its own, so the group alone is not all.
-        family = [*_descendants(self.handle), self.handle]
+        family = _family(self.handle)
         _signal_group(self.handle, first)
         for process in _wait(family, seconds):
             _kill(process)
@@ -153,13 +152,14 @@ def wait_until_ready(process: Process, ready: Callable[[], bool], seconds: float
         retrying(ready_or_ended)
         if process.running:
             return
+        process.kill()  # before its status is taken: as long as its id is its own, its group is
         what = f"ended with status {process.handle.wait(timeout=5)}"
     except NotInTime:
+        process.kill()
         what = f"was not ready after {seconds:g} s"
     except BaseException:
         process.kill()
         raise
-    process.kill()
     raise ProcessFailed(process.name, what, process.log, process.log_tail())
 
 
@@ -173,7 +173,7 @@ def _start_guard(group: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _wait(family: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+def _wait(family: Collection[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that still run after ``seconds``, or sooner none. A zombie has ended; who collects it is its parent's affair."""
     retrying = Retrying(
         retry=retry_if_result(bool),
@@ -200,11 +200,21 @@ def _is_stopped(process: psutil.Process) -> bool:
         return False
 
 
-def _descendants(process: psutil.Process) -> list[psutil.Process]:
+def _family(leader: psutil.Process) -> set[psutil.Process]:
+    """It, what descends from it, and the rest of its group. Spark's Python daemon has a group of its own; who outlives its parent
+    descends from init."""
     try:
-        return process.children(recursive=True)
+        found = {leader, *leader.children(recursive=True)}
     except psutil.NoSuchProcess:
-        return []
+        return {leader}
+    return found.union(each for each in psutil.process_iter() if _group_of(each.pid) == leader.pid)
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except (ProcessLookupError, PermissionError):
+        return None
 
 
 def _signal_group(process: psutil.Process, which: signal.Signals) -> None:

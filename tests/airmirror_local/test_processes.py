@@ -85,6 +85,15 @@ def test_stop_ends_one_that_ignores_sigterm(tmp_path: Path) -> None:
     assert not process.running
 
 
+def test_stop_ends_one_of_the_group_that_has_outlived_its_parent(tmp_path: Path) -> None:
+    """It descends from init then. As the worker that Airflow's provider of OpenLineage forks."""
+    trapping = "trap '' TERM; echo trapped; while true; do sleep 600; done"
+    process = start_process("shell", ["sh", "-c", f'(sh -c "{trapping}" &); exec sleep 600'], tmp_path / "log")
+    wait_until_ready(process, lambda: process.log_tail() == "trapped", 10)
+    process.stop(seconds=0.5)
+    assert group(process.pid) == []
+
+
 def test_every_thread_of_one_that_is_paused_has_stopped(tmp_path: Path) -> None:
     script = (
         "import threading\n"
@@ -116,9 +125,10 @@ def test_one_that_does_not_stop_is_not_called_paused(tmp_path: Path, monkeypatch
 
 
 def test_one_that_ends_instead_of_getting_ready_shows_its_log(tmp_path: Path) -> None:
-    process = start_process("shell", ["sh", "-c", "echo no such luck; exit 3"], tmp_path / "log")
+    process = start_process("shell", ["sh", "-c", "(sleep 600 &); echo no such luck; exit 3"], tmp_path / "log")
     with pytest.raises(ProcessFailed, match=r"(?s)shell ended with status 3.*no such luck"):
         wait_until_ready(process, lambda: False, 10)
+    assert group(process.pid) == [], "what it has left to init"
 
 
 def test_one_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
