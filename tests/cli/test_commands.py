@@ -175,7 +175,7 @@ def test_a_window_by_hand_does_what_a_run_does(east: Broker, west: Broker, tmp_p
     assert done.exit_code == 0, done.output
     tasks = json.loads(done.stdout)["tasks"]
     assert list(tasks) == ["emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"]
-    assert tasks["emit_checkpoints"] == "1 checkpoints written"
+    assert tasks["emit_checkpoints"] == "1 checkpoint written"
     syncs = read_all(west, f"mm2-offset-syncs.{command.alias}.internal")[0]
     assert syncs and tasks["emit_offset_syncs"] == f"{len(syncs)} offset syncs written"
     assert committed(west, group) == {(remote, 0): 40}

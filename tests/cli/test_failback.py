@@ -89,7 +89,7 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
     assert opens.exit_code == 1 and f"{topic} return to its source; finish that first" in opens.output
     done = command("failback", "run", *WHY, "--yes", "--write", str(file))
     assert done.exit_code == 0, done.output
-    assert "5 records returned to 1 partition, 1 positions of groups are moved, 0 are left" in done.stdout
+    assert "5 records returned to 1 partition, 1 position of groups moved, 0 left" in done.stdout
     told = json.loads(file.with_name("report.json").read_text())
     assert told["is_good"] and told["by"] == "ada" and told["sections"]["returned"][0]["records"] == 5
     assert "INC-7" in file.with_name("report.html").read_text()

@@ -27,7 +27,7 @@ def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker,
     file = tmp_path / "report"
     done = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
     assert done.exit_code == 0, done.output
-    assert "failed over (planned)" in done.stdout and "1 positions of groups are moved, 0 are left" in done.stdout
+    assert "failed over (planned)" in done.stdout and "1 position of groups moved, 0 left" in done.stdout
     assert remote in done.stdout and "0 offsets are known not to be verified" in done.stdout
     told = json.loads(file.with_name("report.json").read_text())
     assert told["is_good"] and told["by"] == "ada" and file.with_name("report.html").exists()

@@ -40,7 +40,7 @@ def test_drift_and_plan(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = load(file).flow("east->west")
     apply(flow, look(flow))
     assert json.loads(topics("--plan", "--json"))["drift"] == []
-    assert "nothing to do, 1 topics" in topics("--plan")
+    assert "nothing to do, 1 topic" in topics("--plan")
     remote = f"east.{topic}"
     edits = [ConfigChange(remote, "retention.ms", None, "5"), ConfigChange(remote, "min.insync.replicas", None, "2")]
     alter_configs(connect(flow.target), edits)

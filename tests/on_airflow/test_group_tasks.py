@@ -60,7 +60,7 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     for attempt in patiently():
         with attempt:
             assert tasks_due(flow.opened) == {"sync_group_offsets"}
-    assert "1 checkpoints written" in caplog.text
+    assert "1 checkpoint written" in caplog.text
     assert "not yet: emit.checkpoints.interval.seconds" in caplog.text
     assert "not yet: sync.group.offsets" not in caplog.text
     (checkpoints,) = read_all(west, f"{alias}.checkpoints.internal").values()

@@ -244,7 +244,7 @@ def test_a_window_that_follows_is_verified_and_moves_groups_meanwhile(flow: Airf
     assert flow.client.wait_for_run(flow.dag_id, run_id) == "success"
     states = flow.states(run_id)
     assert {states[name] for name in ("replicate_window", "verify_window", "emit_offset_syncs")} == {"success"}
-    assert "Meanwhile, sync_group_offsets: 1 positions of groups written" in flow.log(run_id, "replicate_window")
+    assert "Meanwhile, sync_group_offsets: 1 position of groups written" in flow.log(run_id, "replicate_window")
     assert flow.assert_equal() == 300 and flow.verified() == 2
     events = flow.client.request("GET", "/assets/events", source_dag_id=flow.dag_id, source_run_id=run_id)
     (event,) = events["asset_events"]

@@ -13,6 +13,7 @@ from rich.text import Text
 from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import console
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_all, print_json, safe, table
+from airmirror.errors import counted
 from airmirror.flows.prepare import plan_topics
 from airmirror.topics.drift import Drift, drifts
 
@@ -33,7 +34,7 @@ def topics(
         print_json(console, {"flow": opened.flow.name, "topics": len(planned.topics)} | notes | {"drift": rows})
         return
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"
-    empty = f"{'nothing to do' if plan_only else 'nothing differs'}, {len(planned.topics)} topics"
+    empty = f"{'nothing to do' if plan_only else 'nothing differs'}, {counted(len(planned.topics), 'topic')}"
     print_all(console, _table(title, shown, empty))
     if planned.acls_not_synced:
         print_all(console, f"ACLs are not copied: {planned.acls_not_synced}")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.measure import measure_checkpoints
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
 from airmirror.offsets.checkpoints import emit_checkpoints
@@ -77,11 +77,11 @@ def do_task(opened: Opened, name: str, window: str, tell: Tell = silent, under: 
     if name == CHECKPOINTS:
         count = emit_checkpoints(flow, ledger, window=window, tell=tell, under=under)
         measure_checkpoints(opened, count, time.monotonic() - begun)
-        said = f"{count} checkpoints written"
+        said = f"{counted(count, 'checkpoint')} written"
     else:
         rows = sync_group_offsets(flow, ledger, under=under)
         moved = sum(1 for row in rows if not row.reason)
-        said = f"{moved} positions of groups written, {len(rows) - moved} left as they are"
+        said = f"{counted(moved, 'position')} of groups written, {len(rows) - moved} left as they are"
     ledger.note_begun(name, now_ms)
     return said
 

@@ -144,7 +144,7 @@ def headline(done: FailbackOutcome) -> str:
     return (
         f"{done.plan.flow} failed back in {done.seconds:.0f} s: "
         f"{sum(each.records for each in done.returned):,} records returned to {counted(len(done.returned), 'partition')}, "
-        f"{len(done.moves):,} positions of groups are moved, {len(done.left):,} are left{stay}. "
+        f"{counted(len(done.moves), 'position')} of groups moved, {len(done.left):,} left{stay}. "
         f"{', '.join(done.order.topics) + ':' if done.order.topics else 'The flow is'} unfrozen."
     )
 

@@ -62,7 +62,7 @@ def undo(pair: Pair, order: FailbackOrder, progress: Progress = SILENT) -> Docum
         found = _look(pair, granted.journal, order.topics)
         if found.reasons:
             raise CannotUndo(found.flow, found.reasons, "failback", _way_out(found.flow, order))
-        progress.phase(f"putting {len(found.groups)} positions of groups back")
+        progress.phase(f"putting {counted(len(found.groups), 'position')} of groups back")
         frozen.check()  # a failback may have leased both flows, and be about to finish
         put_back(MappingWriter.of(granted), found.groups)
         give_up(frozen, granted, found.topics, order)

@@ -136,8 +136,8 @@ def _outcome_headline(done: FailoverOutcome) -> str:
     moved = sum(1 for row in done.groups if not row.reason)
     unproven = f", {counted(len(done.unproven), 'partition')} not proven to the end" if done.unproven else ""
     return (
-        f"{done.plan.flow} failed over ({done.order.way}) in {done.seconds:.0f} s: {moved:,} positions of groups are moved, "
-        f"{len(done.left):,} are left{unproven}. {headline(done.plan)}"
+        f"{done.plan.flow} failed over ({done.order.way}) in {done.seconds:.0f} s: {counted(moved, 'position')} of groups moved, "
+        f"{len(done.left):,} left{unproven}. {headline(done.plan)}"
     )
 
 

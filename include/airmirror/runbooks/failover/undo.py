@@ -61,7 +61,7 @@ def undo(opened: Opened, order: FailoverOrder, progress: Progress = SILENT) -> D
         found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:
             raise CannotUndo(found.flow, found.reasons, "failover", _way_out(found))
-        tell(f"putting {len(found.groups)} positions of groups back")
+        tell(f"putting {counted(len(found.groups), 'position')} of groups back")
         there = put_back(MappingWriter.of(granted), found.groups)
         if found.is_frozen:
             resume_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
