@@ -148,18 +148,18 @@ def wait_until_ready(process: Process, ready: Callable[[], bool], seconds: float
     retrying = Retrying(
         retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(seconds)
     )
+    what = ""
     try:
         retrying(ready_or_ended)
         if process.running:
             return
-        process.kill()  # before its status is taken: as long as its id is its own, its group is
-        what = f"ended with status {process.handle.wait(timeout=5)}"
     except NotInTime:
-        process.kill()
         what = f"was not ready after {seconds:g} s"
     except BaseException:
         process.kill()
         raise
+    process.kill()  # before its status is taken: as long as its id is its own, its group is
+    what = what or f"ended with status {process.handle.wait(timeout=5)}"
     raise ProcessFailed(process.name, what, process.log, process.log_tail())
 
 
