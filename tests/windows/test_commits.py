@@ -247,8 +247,16 @@ def test_the_end_of_a_transaction_is_awaited_as_long_as_the_window_lasts(monkeyp
         ([-1, 0], ""),
         ([-1, 90], "was taken over by a later producer"),
         ([-1] * 99, r"failed: UNKNOWN_SERVER_ERROR \(-1\)"),
+        ([15, 90], r"no coordinator .* \(error 15"),
+        ([90], "was taken over by a later producer"),
     ],
-    ids=["it was ended", "it was fenced", "it goes on"],
+    ids=[
+        "it was ended",
+        "it was fenced",
+        "it goes on",
+        "it has moved, and may have committed",
+        "it was fenced at once",
+    ],
 )
 def test_a_coordinator_that_stumbles_over_an_end_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, codes: list[int], error: str

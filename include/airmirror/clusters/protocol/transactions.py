@@ -249,29 +249,41 @@ class TransactionalId:
         """Commit or abort. Nothing is sent for a transaction that wrote nothing.
 
         Raises TransactionBusy, TransactionUnclear or CoordinatorNotAvailable after half the transaction's time;
-        ProducerFenced where it was ended before, by a later producer's fence or its time-out. A lost answer leaves the
-        outcome unknown: BrokerUnreachable, and only a new ``initialise`` tells.
+        ProducerFenced where it was aborted before, by a later producer's fence or its time-out. A lost answer leaves the
+        outcome unknown: BrokerUnreachable, and only a new ``initialise`` tells. So does a coordinator that has moved, where it is
+        fenced then: CoordinatorNotAvailable.
         """
         if not self._partitions:
             return
         patience = min(self.seconds_left, self.timeout_ms / 2000)
-        for attempt in patiently(patience, TransactionBusy, TransactionUnclear, CoordinatorNotAvailable):
-            with attempt:
-                connection = self._connection()
-                version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")
-                request = EndTxnRequest(
-                    transactional_id=self.name,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.epoch,
-                    committed=commit,
-                )
-                answer = self._ask(request, version)
-                # TV2: an abort raises the epoch, so that this request looks like one of before it that is sent again.
-                ended = answer.error_code == INVALID_TXN_STATE and self.second_protocol
-                self._check("EndTxn", PRODUCER_FENCED if ended else answer.error_code)
-                if version >= 5:
-                    self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        moved: CoordinatorNotAvailable | None = None  # it may have written the end all the same
+        try:
+            for attempt in patiently(patience, TransactionBusy, TransactionUnclear, CoordinatorNotAvailable):
+                with attempt:
+                    try:
+                        self._end(commit)
+                    except CoordinatorNotAvailable as error:
+                        moved = error
+                        raise
+        except ProducerFenced as fenced:
+            raise moved or fenced from None
         self._partitions.clear()
+
+    def _end(self, commit: bool) -> None:
+        connection = self._connection()
+        version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")
+        request = EndTxnRequest(
+            transactional_id=self.name,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=commit,
+        )
+        answer = self._ask(request, version)
+        # TV2: an abort raises the epoch, so that this request looks like one of before it that is sent again.
+        ended = answer.error_code == INVALID_TXN_STATE and self.second_protocol
+        self._check("EndTxn", PRODUCER_FENCED if ended else answer.error_code)
+        if version >= 5:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
 
     def _connection(self) -> Connection:
         if self._coordinator < 0:
