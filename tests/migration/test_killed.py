@@ -29,7 +29,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.processes import Process, start_process
 from support.failovers import elsewhere
 from support.flows import Mirror
-from support.following import numbered
+from support.following import numbered, patiently
 from support.groups import await_committed, commit
 from support.migrations import ORDER, move_of, moving, takes
 from support.topics import produce
@@ -217,5 +217,7 @@ def test_the_command_is_killed_at_any_time(own: dict[Side, Broker], tmp_path: Pa
         process = run()
         time.sleep(took * tenth / 10)  # the time at which it is killed
         process.kill()
-    whole()
+    for again in patiently():  # a window that was killed is at work until its lease ends, and ``--wait`` is shorter
+        with again:
+            whole()
     moved.check_cut_over()

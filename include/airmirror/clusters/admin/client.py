@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ConfigSource, ResourceType
-from tenacity import Retrying, retry_if_exception, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_incrementing
 
 from airmirror.clusters.admin.description import ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
@@ -29,7 +29,9 @@ TIMEOUT = 15.0
 
 BATCH = 500  # topics described in one request
 DESTROY_BROKER = -137  # librdkafka's number: the oldest confluent-kafka that is allowed has no name for it
-IN_VAIN = (DESTROY_BROKER, KafkaError._TIMED_OUT)
+DROPPED = {DESTROY_BROKER: 5}
+IN_VAIN = {**DROPPED, KafkaError._TIMED_OUT: 2}
+"""How often a question is asked that was in vain, by librdkafka's error: one that it drops costs no time."""
 
 Answer = TypeVar("Answer")
 
@@ -100,22 +102,27 @@ class Admin:
 
     def metadata(self, timeout: float = TIMEOUT) -> ClusterMetadata:
         """The brokers and all topics, with their leaders. Raises what describe() raises."""
-        return self.ask(lambda: self.client.list_topics(timeout=timeout), (DESTROY_BROKER,))
+        return self.ask(lambda: self.client.list_topics(timeout=timeout), DROPPED)
 
-    def ask(self, question: Callable[[], Answer], in_vain: Collection[int] = IN_VAIN) -> Answer:
+    def ask(self, question: Callable[[], Answer], in_vain: Mapping[int, int] = IN_VAIN) -> Answer:
         """Return the answer to a question that changes nothing. Raises the error that ``failed`` returns.
 
-        Where it was asked ``in_vain`` it is asked once more, with new metadata: librdkafka drops a question to a node that it
-        lets go, as one that was started again; and it waits for a controller that has died, which a cluster names for seconds.
+        Where it was ``in_vain`` it is asked again, with new metadata: librdkafka drops a question to a node that it lets go, as
+        one that was started again; and it waits for a controller that has died, which a cluster names for seconds.
         """
 
         def refresh(_: object) -> None:
             self.client.list_topics(timeout=TIMEOUT)
 
+        def is_enough(state: RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            return error is None or state.attempt_number >= in_vain.get(code_of(error), 1)
+
         again = Retrying(
             retry=retry_if_exception(lambda error: code_of(error) in in_vain),
             before_sleep=refresh,
-            stop=stop_after_attempt(2),
+            wait=wait_incrementing(0, 0.1),
+            stop=is_enough,
             reraise=True,
         )
         try:
