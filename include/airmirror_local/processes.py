@@ -86,9 +86,11 @@ class Process:
     def _end(self, first: signal.Signals, seconds: float) -> None:
         family = _family(self.handle)
         _signal_group(self.handle, first)
-        for process in _wait(family, seconds):
+        left = _wait(family, seconds)
+        _signal_group(self.handle, signal.SIGKILL)  # also what was forked meanwhile
+        for process in left:
             _kill(process)
-        _wait(family, KILLED_SECONDS)
+        _wait({*left, *_family(self.handle)}, KILLED_SECONDS)
         if isinstance(self.handle, psutil.Popen):
             self.handle.wait(KILLED_SECONDS)  # our child: nobody else collects its exit status
         self.release()

@@ -94,6 +94,17 @@ def test_stop_ends_one_of_the_group_that_has_outlived_its_parent(tmp_path: Path)
     assert group(process.pid) == []
 
 
+def test_stop_ends_what_is_forked_while_it_stops(tmp_path: Path) -> None:
+    script = "trap '(trap \"\" TERM; exec sleep 600) & exit' TERM; echo trapped; while true; do sleep 0.05; done"
+    process = start_process("shell", ["sh", "-c", script], tmp_path / "log")
+    wait_until_ready(process, lambda: process.log_tail() == "trapped", 10)
+    process.stop()
+    left = group(process.pid)
+    for each in left:
+        each.kill()
+    assert left == []
+
+
 def test_every_thread_of_one_that_is_paused_has_stopped(tmp_path: Path) -> None:
     script = (
         "import threading\n"
