@@ -30,7 +30,7 @@ from support.groups import commit, committed, read_with_group
 from support.killing import killed_at
 from support.returns import ORDER, Both, forward_and_reverse, write
 from support.sides import Sides
-from support.topics import admin, end_offsets, read_all
+from support.topics import admin, await_settled, end_offsets, read_all
 
 WHY: Any = {"reason": "not today", "by": "ada"}
 
@@ -133,7 +133,7 @@ def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path)
     both.window(both.reverse)
     everything += write(both.west, both.remote, 200, 8)
     undo(both.pair, FailbackOrder(**WHY))
-    ends = end_offsets(both.east, both.topic)
+    ends = await_settled(both.east, both.topic)
     assert both.window(both.reverse).copied == 0 and end_offsets(both.east, both.topic) == ends
     both.fail_back()
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)

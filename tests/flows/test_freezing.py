@@ -37,7 +37,7 @@ from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_e
 from support.groups import commit, committed
 from support.ledgers import MAPPINGS, TOPIC_ID, compacted, written
 from support.post_window import sync
-from support.topics import Record, assert_mirrored, create_topic, delete_topic, end_offsets, produce
+from support.topics import Record, assert_mirrored, await_settled, create_topic, delete_topic, end_offsets, produce
 
 WHY = {"reason": "east burns", "by": "ada"}
 
@@ -60,7 +60,7 @@ def test_nobody_writes_for_a_frozen_flow_until_it_is_opened(east: Broker, west: 
     assert [each.topic for each in freeze(flow.opened, (), **WHY)] == [WHOLE]
     assert freeze(flow.opened, (), **WHY) == [], "it is frozen already"
     produce(east, flow.topic, numbered(50, 50))
-    ends, elsewhere = end_offsets(west, flow.remote_topic), with_new_ledger(flow, tmp_path)
+    ends, elsewhere = await_settled(west, flow.remote_topic), with_new_ledger(flow, tmp_path)
     for opened in (flow.opened, elsewhere):
         with pytest.raises(FlowFrozen, match=r"frozen by ada at .*: east burns; .*airmirror flow unfreeze") as refused:
             prepare(opened)
@@ -100,7 +100,7 @@ def test_a_window_that_runs_ends_as_fenced(
     def freezing() -> None:
         await_copied(flow, 40)
         freeze(with_new_ledger(flow, tmp_path), (), **WHY)
-        ends.update(end_offsets(west, flow.remote_topic))
+        ends.update(await_settled(west, flow.remote_topic))
         produce(east, flow.topic, numbered(40, 40))
 
     def execute(given: Sequence[Slot]) -> list[SlotResult]:
@@ -179,7 +179,7 @@ def test_a_topic_is_frozen_and_the_others_continue(east: Broker, west: Broker, t
             resets(flow.opened, ResetOrder((other,), (), Choice.START_AGAIN, by="bo", reason="why not"))
     prepared = prepare(with_new_ledger(flow, tmp_path))
     assert other not in prepared.topics and "frozen by ada" in " ".join(prepared.refused)
-    assert end_offsets(west, remote) == {0: 11}, "ten records and a marker"
+    assert await_settled(west, remote) == {0: 11}, "ten records and a marker"
     with pytest.raises(NotFrozen, match=f"frozen topics: {other}"):
         unfreeze(flow.opened, (flow.topic,), **WHY)
     unfreeze(flow.opened, (other,), **WHY)

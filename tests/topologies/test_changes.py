@@ -21,9 +21,9 @@ from support.topics import (
     Record,
     admin,
     assert_mirrored,
+    await_settled,
     create_topic,
     delete_topic,
-    end_offsets,
     produce,
     read_all,
     topics_of,
@@ -103,7 +103,7 @@ def test_a_changed_file_counts_in_the_next_window(clusters: Clusters, tmp_path: 
     for topic in ("orders", "payments"):
         produce(clusters.a, topic, fresh_records(f"{topic} 2", 5))
     assert [window.result.copied for window in deployment.windows()] == [5]
-    assert end_offsets(clusters.b, "A.payments") == {0: 11}
+    assert await_settled(clusters.b, "A.payments") == {0: 11}
     assert topics_of(clusters.c) == {"A.orders"} | internal_topics("A")
     deploy(tmp_path, clusters.by_alias, flows)
     assert [window.result.copied for window in deployment.windows()] == [5, 5]
@@ -169,7 +169,7 @@ def test_a_source_topic_that_is_gone_for_good(clusters: Clusters, running: Deplo
     deploy(running.path.parent, clusters.by_alias, {"A->B": "orders, others"})
     window = running.window("A->B")
     assert not window.prepared.refused and not errors(window)
-    assert end_offsets(clusters.b, "A.orders") == {0: 21}
+    assert await_settled(clusters.b, "A.orders") == {0: 21}
     create_topic(clusters.a, "orders")  # what comes back under the name is not taken for the old one
     more(clusters)
     assert errors(running.window("A->B")) == {"TopicRecreated"}
@@ -218,7 +218,7 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
 
     start_again = ("--topic", "orders", "--start-again")
     assert run(*start_again)[0] == 0 and "A dry run" in run(*start_again)[1]
-    assert end_offsets(clusters.b, "A.orders") == {0: 21}
+    assert await_settled(clusters.b, "A.orders") == {0: 21}
     assert not running.window("A->B").result.rows
     assert run(*start_again, "--yes")[0] == 2  # no reason
     shown = run("--topic", "orders")

@@ -12,7 +12,7 @@ from airmirror.topics.identity import AliasDiffers, AliasReused
 from airmirror.windows.errors import EqualClusterIds, SameCluster
 from airmirror.wire.mappings import FlowIdentity
 from airmirror_local.proxy import start_proxy
-from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce, topics_of
+from support.topics import Record, assert_mirrored, await_settled, create_topic, end_offsets, produce, topics_of
 from support.topologies import Clusters, Deployment, deploy, fresh_records, internal_topics
 
 IDENTITY = "replication.policy.class = IdentityReplicationPolicy"
@@ -175,7 +175,7 @@ def test_an_alias_that_stands_for_another_cluster_now(clusters: Clusters, tmp_pa
         deploy(tmp_path, {"A": clusters.c, "B": clusters.b}, {"A->B": ALL}, name="two").windows()
     with pytest.raises(AliasReused):
         deploy(tmp_path, {"A": clusters.a, "b2": clusters.b}, {"A->b2": ALL}, name="three").windows()
-    assert end_offsets(clusters.b, "A.orders") == {0: 11}  # ten records, and a transaction's marker
+    assert await_settled(clusters.b, "A.orders") == {0: 11}  # ten records, and a transaction's marker
 
 
 @pytest.mark.parametrize("configurations", [1, 2])

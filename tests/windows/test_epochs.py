@@ -16,7 +16,7 @@ from airmirror.wire.mappings import MappingRecord
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
-from support.topics import end_offsets, produce
+from support.topics import await_settled, end_offsets, produce
 
 KINDS = ("latest", "take-over", "reset")
 
@@ -44,7 +44,7 @@ def test_they_are_those_of_the_logs(east: Broker, west: Broker, tmp_path: Path, 
     """
     flow, last = begun(east, west, tmp_path, kind)
     assert (last.source_end, last.copied) == {"latest": (30, 0), "take-over": (20, 10), "reset": (30, 0)}[kind]
-    assert last.target_end == end_offsets(west, flow.remote_topic).get(0, 0)
+    assert last.target_end == await_settled(west, flow.remote_topic).get(0, 0)
     assert last.leader_epoch == 0 and last.target_epoch == (0 if kind == "reset" else -1)
     assert flow.run().is_verified
 
@@ -56,7 +56,7 @@ def test_a_leader_that_says_where_the_logs_part_is_believed(
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    before = end_offsets(west, flow.remote_topic)
+    before = await_settled(west, flow.remote_topic)
     produce(east, flow.topic, records(10, 100))
     send, receive, epochs = source_module.send_fetch, source_module.receive_fetch, list[int]()
 
@@ -93,7 +93,7 @@ def test_a_log_that_was_cut_and_has_grown_again_before_anything_was_copied(
         shutil.rmtree(log)
         east.restart()
         produce(east, flow.topic, records(last.source_end + 30, 1_000))
-        before = end_offsets(west, flow.remote_topic)
+        before = await_settled(west, flow.remote_topic)
         assert [type(row.error) for row in flow.run().rows] == [SourceDiverged]
         assert end_offsets(west, flow.remote_topic) == before
     finally:

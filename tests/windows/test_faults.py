@@ -29,7 +29,7 @@ from airmirror_local.demo.mirror import runs
 from airmirror_local.proxy import Exchange, Proxy
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
-from support.topics import Record, admin, create_topic, delete_topic, end_offsets, produce, read_all
+from support.topics import Record, admin, await_settled, create_topic, delete_topic, end_offsets, produce, read_all
 
 NOT_LEADER_OR_FOLLOWER = 6
 
@@ -92,7 +92,7 @@ def test_a_stale_slot_is_fenced_by_a_new_window(east: Broker, west: Broker, tmp_
 
     flow.run(put_off)
     assert flow.run().is_verified
-    ends = end_offsets(west, flow.remote_topic, "read_committed")
+    ends = await_settled(west, flow.remote_topic)
     results = in_this_process(stale)
     assert {result.outcome for result in results} == {Outcome.FENCED}
     assert end_offsets(west, flow.remote_topic, "read_committed") == ends
@@ -236,7 +236,7 @@ def test_a_remote_topic_that_was_created_again(east: Broker, west: Broker, tmp_p
 def test_a_source_topic_that_was_created_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = filled(east, west, tmp_path)
     flow.run()
-    ends = end_offsets(west, flow.remote_topic)
+    ends = await_settled(west, flow.remote_topic)
     delete_topic(east, flow.topic)
     create_topic(east, flow.topic, 2)
     produce(east, flow.topic, records(1500))

@@ -53,7 +53,7 @@ from support.following import (
     patiently,
 )
 from support.intakes import FLOW, intake
-from support.topics import end_offsets, produce, read_all
+from support.topics import await_settled, end_offsets, produce, read_all
 
 NOT_ENOUGH_REPLICAS = 19
 
@@ -95,7 +95,7 @@ def test_an_idle_window_follows_too_and_ends_when_it_is_released(
     flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS | {"window.follow.ms": "30000"})
     produce(east, flow.topic, numbered(20))
     assert flow.run().is_verified
-    ends = end_offsets(west, flow.remote_topic)
+    ends = await_settled(west, flow.remote_topic)
     looked, initialised, results = threading.Event(), list[str](), list[SlotResult]()
     check, initialise = LeaseLog.check, TransactionalId.initialise
 

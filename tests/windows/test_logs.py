@@ -9,7 +9,7 @@ import pytest
 from airmirror.wire import merging
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
-from support.topics import Codec, Record, end_offsets, open_transaction, produce, read_all
+from support.topics import Codec, Record, await_settled, end_offsets, open_transaction, produce, read_all
 
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -167,7 +167,7 @@ def test_nothing_new_is_a_window_without_a_transaction(east: Broker, west: Broke
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(10))
     assert flow.run(window="once").copied == 10
-    end = end_offsets(west, flow.remote_topic)
+    end = await_settled(west, flow.remote_topic)
     again = flow.run(window="once")
     assert again.copied == 10 and again.is_verified  # what the window did; nothing more was done
     assert flow.run().rows == ()

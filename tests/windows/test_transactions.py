@@ -21,7 +21,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.proxy import Exchange, Loss, Proxy
 from support.faults import filled
 from support.flows import in_this_process, mirror
-from support.topics import Record, end_offsets, produce
+from support.topics import Record, await_settled, end_offsets, produce
 
 PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
 
@@ -75,7 +75,7 @@ def test_a_transaction_that_times_out_in_mid_window(
     """The slot sleeps while the coordinator aborts its transaction and fences it: it begins again from its progress."""
     flow = filled(east, west, tmp_path, settings={"producer.transaction.timeout.ms": "1000"})
     take = Intake.take
-    before = sum(end_offsets(west, flow.remote_topic).values())
+    before = sum(await_settled(west, flow.remote_topic).values())
     slept = []
 
     def sleep_in_the_transaction(self: Intake, *args: object) -> None:

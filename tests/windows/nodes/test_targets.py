@@ -43,6 +43,7 @@ from support.topics import (
     assert_mirrored,
     await_in_sync,
     await_nodes,
+    await_settled,
     create_topic,
     end_offsets,
     produce,
@@ -314,7 +315,7 @@ def test_a_commit_that_cannot_be_ended(
 def test_nothing_is_written_where_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = filled(east, west, tmp_path)
     produce(west, flow.remote_topic, records(1), partition=0)
-    before = end_offsets(west, flow.remote_topic)
+    before = await_settled(west, flow.remote_topic)
     for _ in range(2):
         result = flow.run()
         assert errors(result) == {0: "ForeignRecords"}
@@ -351,7 +352,7 @@ def test_a_record_of_others_before_our_marker(
 
     monkeypatch.setattr(TransactionalId, "end", write_first)
     flow.run()
-    assert written and end_offsets(west, flow.remote_topic) == {0: 12}
+    assert written and await_settled(west, flow.remote_topic) == {0: 12}
     produce(east, flow.topic, records(10, 10))
     [row] = flow.run().rows
     assert isinstance(row.error, ForeignRecords) and (row.error.first, row.error.last) == (10, 10)

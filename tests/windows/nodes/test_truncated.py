@@ -17,6 +17,7 @@ from support.elections import await_leader, bring_back, make_unclean, patiently,
 from support.faults import filled, records
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import (
+    await_settled,
     create_topic,
     delete_topic,
     end_offsets,
@@ -39,7 +40,7 @@ def expire(flow: Mirror) -> None:
 @pytest.mark.parametrize("when", [pytest.param("before the plan", marks=pytest.mark.long), "after the plan"])
 def test_retention_below_the_progress_is_an_error(east: Broker, west: Broker, tmp_path: Path, when: str) -> None:
     flow = filled(east, west, tmp_path)
-    copied = end_offsets(west, flow.remote_topic)
+    copied = await_settled(west, flow.remote_topic)
 
     def expired(slots: Sequence[Slot]) -> list[SlotResult]:
         if when == "after the plan":
@@ -67,7 +68,7 @@ def test_retention_of_what_is_copied_is_none(east: Broker, west: Broker, tmp_pat
 
 def test_a_topic_created_again_in_mid_window_with_more_than_before(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = filled(east, west, tmp_path)
-    copied = end_offsets(west, flow.remote_topic)
+    copied = await_settled(west, flow.remote_topic)
 
     def create_again(slots: Sequence[Slot]) -> list[SlotResult]:
         delete_topic(east, flow.topic)
