@@ -42,7 +42,7 @@ from support.following import patiently
 from support.groups import commit, committed_by_all
 from support.returns import FORWARD, ORDER, REVERSE, Both, forward_and_reverse
 from support.sides import Sides
-from support.topics import Record, await_settled, create_topic, end_offsets, produce, read_all
+from support.topics import Record, create_topic, end_offsets, produce, read_all
 
 WHY: Any = {"reason": "they meet", "by": "ada"}
 SHOP, BILL = 12, 7  # where the groups stand on the source
@@ -108,7 +108,7 @@ class Estate:
     def of(self, topic: str) -> tuple[object, ...]:
         """What an order that does not name the topic leaves as it is: its owner, its records, its group."""
         found, positions, remote = self.owners.records.get(topic), self.positions, self.names[topic]
-        ends = end_offsets(self.both.east, topic), await_settled(self.both.west, remote)
+        ends = end_offsets(self.both.east, topic), end_offsets(self.both.west, remote)
         return (found and (found.owner, found.scope), ends, *(positions[side].get(topic) for side in sorted(positions)))
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ConfigSource, ResourceType
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_incrementing
+from tenacity import RetryCallState, Retrying, wait_incrementing
 
 from airmirror.clusters.admin.description import ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
@@ -114,17 +114,11 @@ class Admin:
         def refresh(_: object) -> None:
             self.client.list_topics(timeout=TIMEOUT)
 
-        def is_enough(state: RetryCallState) -> bool:
+        def is_asked_again(state: RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
-            return error is None or state.attempt_number >= in_vain.get(code_of(error), 1)
+            return error is not None and state.attempt_number < in_vain.get(code_of(error), 1)
 
-        again = Retrying(
-            retry=retry_if_exception(lambda error: code_of(error) in in_vain),
-            before_sleep=refresh,
-            wait=wait_incrementing(0, 0.1),
-            stop=is_enough,
-            reraise=True,
-        )
+        again = Retrying(retry=is_asked_again, before_sleep=refresh, wait=wait_incrementing(0, 0.1))
         try:
             return again(question)
         except KafkaException as error:
