@@ -59,7 +59,7 @@ def last_seen(
     )
     target = SimpleNamespace(refresh_existing=lambda topics: {}, has=lambda key: key.topic != "gone")
     journal: Any = SimpleNamespace(flow=flow, target=target, index=index)
-    patch.setattr(groups, "load_written", lambda *_: None)
+    patch.setattr(groups, "load_written", lambda *_, **__: None)
     patch.setattr(groups, "extents", lambda routes, keys: {key: Extent(0, 50) for key in keys if key.topic != "gone"})
     patch.setattr(groups, "positions_without_source", lambda _, committed: [*_translated(committed)])
     rows, seen = rows_as_last_seen(journal)

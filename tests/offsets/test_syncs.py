@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,25 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import a_flow, mirror
 from support.topics import Record, produce, read_all
+
+
+@pytest.mark.parametrize(("patience", "read_to"), [(5.0, 12), (0.0, 10)])
+def test_a_commit_counts_whose_marker_is_a_moment_late(
+    monkeypatch: pytest.MonkeyPatch, patience: float, read_to: int
+) -> None:
+    """A commit is answered before its marker is written, and what another writer has committed may decide a failover."""
+    log, stable, read = TopicPartition("checkpoints", 0), [10, 10, 12, 12], list[int]()
+
+    def offsets(*_: object, read_committed: bool) -> dict[TopicPartition, int]:
+        return {log: stable.pop(0) if read_committed else 12}
+
+    monkeypatch.setattr(writing, "offsets_with_patience", offsets)
+    monkeypatch.setattr(writing, "scanned_of", lambda *_: {})
+    monkeypatch.setattr(writing, "load_tail", lambda routes, log, start, end, load: read.append(end))
+    routes: Any = SimpleNamespace(refresh=lambda topics: None, topic_ids={log.topic: UUID(int=7)})
+    ledger: Any = SimpleNamespace(load=print)
+    writing.load_written(routes, log.topic, ledger, "checkpoints", patience=patience)
+    assert read == [read_to]
 
 
 class Refusing:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from airmirror.clusters.admin.client import AccessDenied, is_denial, producer
 from airmirror.clusters.admin.creation import ensure_topic
+from airmirror.clusters.looking import look_again
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
@@ -38,14 +39,22 @@ class RecordsNotWritten(AirmirrorError, transient=True):
     reason: str
 
 
-def load_written(routes: Routes, topic: str, ledger: FlowLedger, kind: str) -> None:
+def load_written(routes: Routes, topic: str, ledger: FlowLedger, kind: str, *, patience: float = 0.0) -> None:
     """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts. ``kind``: as
-    ``FlowLedger.load`` has it."""
+    ``FlowLedger.load`` has it. ``patience``: the seconds that an open transaction is waited for, as that of another writer whose
+    commit is answered and whose marker is not written yet."""
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
+    if patience:
+        look_again(lambda: _is_open(routes, log), patience)
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
     start = scanned_of(routes, ledger, {log: end}).get(log, 0)
     load_tail(routes, log, start, end, partial(ledger.load, topic, topic_id, kind=kind))
+
+
+def _is_open(routes: Routes, log: TopicPartition) -> bool:
+    stable, end = (offsets_with_patience(routes, [log], LATEST, read_committed=each)[log] for each in (True, False))
+    return stable < end
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ from airmirror.windows.mirror import Journal, Mirror, reverse_ledger
 from airmirror.windows.resets import SOURCE_RECREATED
 from airmirror.wire.checkpoints import Checkpoint
 
+SETTLING_SECONDS = 5.0  # for the marker of another deployment's checkpoints, whose commit was answered
+
 
 @dataclass(frozen=True)
 class GroupPoint(GroupPartition, OfCopy):
@@ -162,7 +164,7 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[TopicPartition, Checkpoint,
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     if journal.target.refresh_existing([topic]):
         return
-    load_written(journal.target, topic, ledger, "checkpoints")
+    load_written(journal.target, topic, ledger, "checkpoints", patience=SETTLING_SECONDS)
     chosen = _chosen(flow.settings)
     topics = {last.remote_topic: last.topic for last in ledger.last_mappings().values()}
     written, found = ledger.checkpoint_times(), ledger.checkpoints()
