@@ -47,13 +47,18 @@ from model.steps import (
 BEGINS = 8  # the steps of a failback that begin the return
 
 
+def fenced(world: World, me: Process) -> Outcome:
+    """A commit that was fenced is done again, from the look at the lease on."""
+    return "is fenced, and begins its transaction again", world, me._replace(at=me.at - 1)
+
+
 def change(what: Change, *, may_open: bool = False, forgets: bool = False) -> Step:
     """Commit who owns what the order names from now on; ``may_open``: a command that opens what returns too; ``forgets``: and
     leaves groups where a failover has moved them."""
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if rules.transaction and not me.ids[THERE]:
-            return "is fenced", world, over(me)
+            return fenced(world, me)
         which = _which(world, me, what, rules)
         owners = transition(world.owners, what, me.topics, which)
         if may_open and not rules.ends_before_unfreezing:
@@ -255,7 +260,7 @@ def commit_accounts(flow: int) -> Step:
 
     def step(world: World, me: Process, rules: OrderRules) -> Outcome:
         if me.seen and not me.ids[flow]:
-            return "is fenced", world, over(me)
+            return fenced(world, me)
         for topic, account in me.seen:
             world = world.with_account(flow, topic, account)
         return f"commits {len(me.seen)} accounts of {FLOWS[flow]}", world, on(me, seen=())
@@ -374,7 +379,7 @@ def finish_moves(world: World, me: Process, rules: OrderRules) -> Outcome:
     done = change(Change.FINISH)(world, me, rules)
     assert done is not None
     words, after, mine = done
-    if mine.at == steps.DONE:
+    if mine.at < me.at:
         return done
     for topic in written_there(after, frozen):
         if after.owner(topic) is Owner.SOURCE:
