@@ -5,8 +5,6 @@ alike. Nothing but confluent-kafka is imported, and nothing is written or commit
 own settings; MirrorMaker 2's ``replication.policy.…`` keys may stand among them.
 """
 
-from __future__ import annotations
-
 from airmirror.client.discovery import (
     checkpoint_topics,
     heartbeat_topics,

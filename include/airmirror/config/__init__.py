@@ -1,7 +1,5 @@
 """Configuration: MirrorMaker 2's properties file as frozen dataclasses, and every key, default and doc in one table."""
 
-from __future__ import annotations
-
 from airmirror.config.errors import ConfigurationError, ConnectionNeeded, Problem
 from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import load, parse, survey, translated

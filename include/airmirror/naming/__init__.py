@@ -1,7 +1,5 @@
 """Names: replication policies, topic and group filters, cycles, internal topics, by MirrorMaker 2's rules."""
 
-from __future__ import annotations
-
 from airmirror.naming.internal import is_mapping_topic, mapping_topic, progress_topic
 from airmirror.naming.patterns import TopicFilter, is_quick
 from airmirror.naming.policies import (

@@ -1,7 +1,5 @@
 """The places of numbers in the arrays that ``scanning.find`` is given: known to the loop and to its callers (wire/small)."""
 
-from __future__ import annotations
-
 # Columns of the table of batches that were found: those of wire.batch.Batch, in its order.
 POSITION, SIZE, BASE_OFFSET, LEADER_EPOCH, CHECKSUM, ATTRIBUTES, LAST_DELTA = range(7)
 BASE_TIME, MAX_TIME, PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, COUNT = range(7, 13)

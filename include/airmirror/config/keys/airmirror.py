@@ -1,7 +1,5 @@
 """The keys that MirrorMaker 2 does not have."""
 
-from __future__ import annotations
-
 from airmirror.config.keys.key import BOOLEAN, INT, LIST, LONG, NATURAL, POSITIVE, SCHEDULE, STRING, KeyScope
 
 KEYS = (

@@ -1,7 +1,5 @@
 """MirrorMaker 2's own keys, as of Kafka 4.2 (M/Mirror{Connector,Source,Checkpoint,Heartbeat,Maker}Config.java)."""
 
-from __future__ import annotations
-
 from airmirror.config.keys.key import BOOLEAN, CLASS, INT, LIST, LONG, POSITIVE, SECONDS, SHORT, STRING, KeyScope
 
 _EVERY_TIME = "every window looks for new groups"
