@@ -14,7 +14,7 @@ import numpy as np
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import PartitionFacts, TopicPartition
 from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow, ways_out
@@ -121,12 +121,10 @@ class NotReplicated(PartitionError):
 
     first: int
     last: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} are not replicated; see replicate_window of this run, "
-            f"and {command('hold', 'list', flow=self.flow)}"
-        )
+    says = (
+        "{0.where}: offsets {0.first} to {0.last} are not replicated; see replicate_window of this run, "
+        "and {airmirror:hold list}"
+    )
 
 
 def ranges_of(

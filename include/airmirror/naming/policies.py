@@ -122,12 +122,10 @@ class UnknownReplicationPolicy(AirmirrorError, bad_input=True):
 
     class_name: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"replication.policy.class = {self.class_name}: {self.reason}; "
-            f"use one of {', '.join(_POLICIES)} or a Python class, as module:Class"
-        )
+    says = (
+        "replication.policy.class = {0.class_name}: {0.reason}; "
+        f"use one of {', '.join(_POLICIES)} or a Python class, as module:Class"
+    )
 
 
 def policy(

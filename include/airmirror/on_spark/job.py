@@ -94,8 +94,7 @@ def _check_settings(opened: Opened) -> None:
 class LedgerNotGiven(AirmirrorError):
     """A job without the ledger's URL."""
 
-    def __str__(self) -> str:
-        return f"the ledger's URL is missing: set {LEDGER} in the environment, or in the file given by --secrets"
+    says = f"the ledger's URL is missing: set {LEDGER} in the environment, or in the file given by --secrets"
 
 
 class OtherLibrary(AirmirrorError):

@@ -24,15 +24,13 @@ class BadAnswer(ValueError):
 class SlotError(AirmirrorError):
     """An error of a slot that this driver does not know by its name."""
 
+    says = "{0.text}"
     text: str
     again: bool
 
     @property
     def transient(self) -> bool:  # type: ignore[override]
         return self.again
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def encode(answer: Sequence[SlotResult]) -> bytes:

@@ -221,11 +221,8 @@ class TargetTruncated(CopyError):
 class TargetUnavailable(CopyError, transient=True):
     """A partition of the target that takes no records now; it alone is left out."""
 
+    says = "{0.where}: {0.remote} on cluster {0.target!r} takes no records: {0.reason}; the next window tries again"
     reason: str
-
-    def __str__(self) -> str:
-        takes = f"{self.remote} on cluster {self.target!r} takes no records"
-        return f"{self.where}: {takes}: {self.reason}; the next window tries again"
 
 
 class PartitionUnavailable(PartitionError, transient=True):

@@ -53,6 +53,7 @@ class GateFailed(PartitionError):
     first: int
     last: int
     reason: str
+    says = "cluster {0.cluster!r}: {0.what}; mend the cause, then {airmirror:verify}"
 
     @property
     def span(self) -> str:
@@ -63,9 +64,6 @@ class GateFailed(PartitionError):
     def what(self) -> str:
         """The range and the reason."""
         return f"{self.span} did not pass the gate: {self.reason}"
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: {self.what}; mend the cause, then {command('verify', flow=self.flow)}"
 
 
 class PartitionHeld(PartitionError):
@@ -187,10 +185,10 @@ class FenceStuck(AirmirrorError, transient=True):
     transactional_id: str
     reason: str
     partitions: tuple[str, ...] = ()  # where the end of its last transaction is still to be written
-
-    def __str__(self) -> str:
-        see = f"`kafka-transactions.sh describe --transactional-id {self.transactional_id}` shows its state"
-        return f"flow {self.flow!r}: {self.transactional_id!r} can't be fenced: {self.reason}; {see}"
+    says = (
+        "flow {0.flow!r}: {0.transactional_id!r} can't be fenced: {0.reason}; `kafka-transactions.sh describe "
+        "--transactional-id {0.transactional_id}` shows its state"
+    )
 
 
 class SameCluster(AirmirrorError, bad_input=True):

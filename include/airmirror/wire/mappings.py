@@ -342,12 +342,10 @@ class LaterRecord(AirmirrorError):
     place: str
     kind: int
     version: int
-
-    def __str__(self) -> str:
-        found = (
-            f"{self.place} has a record of kind {self.kind} in version {self.version}, of a later version of Airmirror"
-        )
-        return f"{found}: install that one wherever this flow runs (docs/upgrade.md)"
+    says = (
+        "{0.place} has a record of kind {0.kind} in version {0.version}, of a later version of Airmirror: install that one "
+        "wherever this flow runs (docs/upgrade.md)"
+    )
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
@@ -374,9 +372,7 @@ def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hol
     holding = [decision for decision in decisions if decision.action in (Action.HOLD, Action.RELEASE)]
     latest = {(decision.topic, decision.partition): decision for decision in holding}
     return {
-        key: Hold(
-            *key, offset=decision.offset, reason=decision.reason, window="", by=decision.by, time_ms=decision.time_ms
-        )
-        for key, decision in latest.items()
-        if decision.action is Action.HOLD
+        key: Hold(*key, offset=each.offset, reason=each.reason, window="", by=each.by, time_ms=each.time_ms)
+        for key, each in latest.items()
+        if each.action is Action.HOLD
     }

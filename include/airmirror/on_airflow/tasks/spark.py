@@ -28,12 +28,10 @@ class BadSparkConnection(AirmirrorError):
 
     conn_id: str
     reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark connection {self.conn_id!r} (spark.conn.id): {self.reason}; make one of type {CONNECT!r} (host and port of "
-            f"a Spark Connect server) or {SUBMIT[0]!r} (a master for spark-submit)"
-        )
+    says = (
+        "Spark connection {0.conn_id!r} (spark.conn.id): {0.reason}; make one of type "
+        f"{CONNECT!r} (host and port of a Spark Connect server) or {SUBMIT[0]!r} (a master for spark-submit)"
+    )
 
 
 @dataclass(frozen=True)

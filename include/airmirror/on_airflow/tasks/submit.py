@@ -62,12 +62,10 @@ class LedgerOutOfReach(AirmirrorError):
     """A driver that runs elsewhere can't read a ledger that is a file here."""
 
     conn_id: str
-
-    def __str__(self) -> str:
-        return (
-            f"Spark connection {self.conn_id!r} has deploy mode cluster and the ledger is a SQLite file: a driver on another "
-            f"machine can't open it; set {LEDGER} to a PostgreSQL URL, or use deploy mode client"
-        )
+    says = (
+        "Spark connection {0.conn_id!r} has deploy mode cluster and the ledger is a SQLite file: a driver on another machine "
+        f"can't open it; set {LEDGER} to a PostgreSQL URL, or use deploy mode client"
+    )
 
 
 class DriverNotPossible(AirmirrorError):
