@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from contextlib import AbstractContextManager
 
 import sqlalchemy as sql
 
@@ -15,7 +15,7 @@ from airmirror.ledger.tables import checkpoints, control, flow_metrics, partitio
 from airmirror.wire.mappings import Decision, Hold
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """A ledger at a SQLAlchemy URL, its schema made where there is none; a context manager that closes it.
 
     Raises LedgerUrlInvalid, LedgerUnavailable, LedgerOfOtherVersion.
@@ -69,9 +69,6 @@ class Ledger:
 
     def close(self) -> None:
         self.engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import AbstractContextManager
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -33,7 +34,7 @@ class HeartbeatNotWritten(AirmirrorError, transient=True):
     reason: str
 
 
-class Heartbeats:
+class Heartbeats(AbstractContextManager["Heartbeats"]):
     """Emits the heartbeats of one flow, its topic made when it is missing; a context manager.
 
     ``taken`` and ``failed`` count what the target has answered; ``reason`` is the last failure's. Raises
@@ -63,9 +64,6 @@ class Heartbeats:
     def flush(self, seconds: float) -> None:
         """Wait for the target's answers."""
         self._producer.flush(seconds)
-
-    def __enter__(self) -> Heartbeats:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.flush(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ class AppendFailed(AirmirrorError, transient=True):
     reason: str
 
 
-class Appender:
+class Appender(AbstractContextManager["Appender"]):
     """A producer for one partition of one topic; a context manager. Thread-safe, as the producer is.
 
     The producer is shared: a new one takes a tenth of a second to find the leader.
@@ -87,9 +88,6 @@ class Appender:
             raise AccessDenied(self._cluster.alias, servers, f"{denied.str()}: a record for {self._topic!r}")
         reason = str(errors[0]) if errors else f"no answer within {DELIVERY_SECONDS} s"
         raise AppendFailed(self._cluster.alias, self._topic, reason)
-
-    def __enter__(self) -> Appender:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Leave the producer to others: each append has waited for its own records."""

@@ -17,6 +17,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -89,7 +90,7 @@ class Transport:
 PLAINTEXT = Transport()
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """A connection to one broker. Not thread-safe; use it as a context manager or close it."""
 
     def __init__(
@@ -317,9 +318,6 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Connection:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

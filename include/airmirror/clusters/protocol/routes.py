@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -101,7 +101,7 @@ class Leader:
     replicas: int = 1
 
 
-class Routes:
+class Routes(AbstractContextManager["Routes"]):
     """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager).
 
     What writes is a producer to the cluster's settings, everything else a consumer. Raises UnsupportedClientSetting for a
@@ -335,9 +335,6 @@ class Routes:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-
-    def __enter__(self) -> Routes:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
