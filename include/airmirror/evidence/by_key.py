@@ -58,6 +58,5 @@ def _sorted_by_key(logs: Sequence[Log], number: int, passes: int) -> Marks:
 
 def _key_mark(body: bytes) -> int:
     key, value, _ = parts_of(body)
-    if key is None:  # without a key there is no order over partitions: each value is a key of its own
-        return xxhash.xxh3_64_intdigest(NO_KEY + (value or b""))
-    return xxhash.xxh3_64_intdigest(key)
+    # Without a key there is no order over partitions: each value is a key of its own.
+    return xxhash.xxh3_64_intdigest(NO_KEY + (value or b"") if key is None else key)

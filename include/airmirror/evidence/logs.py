@@ -135,9 +135,7 @@ class LogReader:
 
     def head(self) -> Records | None:
         """The next records that are in memory, at least one; None at the log's end."""
-        if not self._chunks and not self._read():
-            return None
-        return self._chunks[0].rest()
+        return self._chunks[0].rest() if self._chunks or self._read() else None
 
     def advance(self, count: int) -> None:
         """Go past ``count`` records that were looked at."""

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import TopicPartition, grouped
 from airmirror.windows.coverage import COUNTS, account_error, has_returned, is_taken_over, uncovered
 from airmirror.wire.mappings import MappingRecord
 
@@ -164,10 +164,7 @@ def digest(records: Iterable[MappingRecord]) -> str:
 
 def windows(found: Iterable[StatedRange]) -> list[dict[str, Any]]:
     """Return the commits of each window, the first first."""
-    of_window: dict[str, list[MappingRecord]] = {}
-    for each in found:
-        for record in each.chosen:
-            of_window.setdefault(record.window, []).append(record)
+    of_window = grouped((record.window, record) for each in found for record in each.chosen)
     rows = [
         {
             "window": name,

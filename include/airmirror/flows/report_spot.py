@@ -40,10 +40,8 @@ def spot_check(opened: Opened, content: Mapping[str, Any], seed: str) -> SpotChe
             return SpotCheck(0, 0, ("its partitions make no sense: no report of Airmirror has such",), ())
         for topic, partition, topic_id, ranges, sha256 in rows:
             where = f"{topic}-{partition}"
-            of_topic = [
-                each for each in record.ledger.mappings(topic, partition) if str(each.source_topic_id) == topic_id
-            ]
-            its = sorted((each for each in of_topic if _is_within(each, ranges)), key=lambda each: each.source_start)
+            found = record.ledger.mappings(topic, partition)
+            its = [each for each in found if str(each.source_topic_id) == topic_id and _is_within(each, ranges)]
             if any(True for first, end in ranges for _ in uncovered(its, first, end)):
                 notes.append(
                     f"{where}: the mapping topic does not have all of it any more: retention.days may have pruned it"

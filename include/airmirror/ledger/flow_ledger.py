@@ -18,7 +18,7 @@ from airmirror.ledger.errors import FreezeLost
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics
-from airmirror.ledger.queries import Kind, WindowRow
+from airmirror.ledger.queries import WindowRow
 from airmirror.ledger.state import State
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.partitions import Entry, TopicPartition
@@ -48,6 +48,7 @@ class FlowLedger:
     """One flow's part of the ledger; what the engine calls its index."""
 
     holds = _of_flow(queries.holds_of)
+    of_kind = _of_flow(queries.records_of)
     mappings = _of_flow(queries.mappings_of)
     prunable = _of_flow(queries.prunable)
     numbers = _of_flow(metrics.numbers_of)
@@ -159,11 +160,6 @@ class FlowLedger:
         """The verified offset's record (invariant F), by topic and partition."""
         with reading(self.engine) as connection:
             return self._newest(connection, tables.verified, Verified)
-
-    def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
-        """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
-        with reading(self.engine) as connection:
-            return queries.records_of(connection, self.flow, kind, after)
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of operators, in log order."""

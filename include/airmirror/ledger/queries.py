@@ -178,6 +178,7 @@ def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int]
 
 
 def records_of(connection: Connection, flow: str, kind: type[Kind], after: int = -1) -> list[Kind]:
+    """Return the records of a kind that only the mapping topic has, after an offset of it, in log order."""
     found = control_of(connection, flow, kind.kind)
     return [record for row, record in found if isinstance(record, kind) and row.log_offset > after]
 

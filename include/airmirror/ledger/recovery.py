@@ -34,11 +34,8 @@ def complete_ms(row: PartitionMetrics | sql.Row[Any], seen_ms: int | None) -> in
 def complete_of(connection: Connection, flows: Sequence[str]) -> dict[str, int | None]:
     """The same of whole flows: of the partition that is furthest back; None where one is not known."""
     own, numbers = partition_metrics.c, flow_metrics.c
-    seen = connection.execute(
-        sql.select(numbers.flow, numbers.value).where(
-            numbers.flow.in_(flows), numbers.name == SEEN, numbers.label == ""
-        )
-    )
+    is_seen = sql.and_(numbers.flow.in_(flows), numbers.name == SEEN, numbers.label == "")
+    seen = connection.execute(sql.select(numbers.flow, numbers.value).where(is_seen))
     seen_ms = {flow: round(value * 1000) for flow, value in seen}
     times: dict[str, list[int | None]] = {flow: [] for flow in flows}
     for row in connection.execute(sql.select(*(own[name] for name in _TOLD)).where(own.flow.in_(flows))):

@@ -68,8 +68,7 @@ def validate(rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window:
             else:
                 where = named([f"{topic}-{number}" for topic, number in reasons], 10)
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {where}")
-    by_partition = {partition: tuple(found) for partition, found in failed.items()}
-    return Validation(by_partition, tuple(warnings), tuple(every))
+    return Validation({each: tuple(found) for each, found in failed.items()}, tuple(warnings), tuple(every))
 
 
 def _context() -> Any:
@@ -140,20 +139,16 @@ def _missing(row: Row) -> list[str]:
 
 def _not_measured(rows: Sequence[Row]) -> list[str]:
     """A warning where the target was not read, so that no expectation has anything to say of it."""
-    unread = [row for row in rows if any(row.get(column) is None for column in MEASURED)]
-    if not unread:
-        return []
-    return [
-        f"not measured: {' and '.join(MEASURED)} of {len(unread)} partitions (window.verify=acks reads nothing back)"
-    ]
+    unread = sum(any(row.get(column) is None for column in MEASURED) for row in rows)
+    what = f"{' and '.join(MEASURED)} of {unread} partitions"
+    return [f"not measured: {what} (window.verify=acks reads nothing back)"] if unread else []
 
 
 def _text(row: Row, expectation: Expectation) -> str:
     """What a row has in the columns that an expectation asks about."""
     asked = expectation.kwargs
-    columns = [asked[name] for name in ("column", "column_A", "column_B") if name in asked] + asked.get(
-        "column_list", []
-    )
+    single = (asked[name] for name in ("column", "column_A", "column_B") if name in asked)
+    columns = [*single, *asked.get("column_list", [])]
     return " and ".join(str(row.get(column)) for column in columns)
 
 

@@ -13,8 +13,7 @@ from typing import Any
 def canonical(value: object) -> bytes:
     """The bytes of a value of dicts, lists, texts, integers, booleans and None. Raises TypeError for anything else."""
     _check(value)
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def parsed(data: bytes) -> Any:

@@ -28,9 +28,7 @@ def explained(last: MappingRecord | None) -> int:
     A log that ends there holds nothing else; in a longer one something may lie before the marker too. No marker of ours
     follows records that MirrorMaker 2 has copied.
     """
-    if last is None:
-        return 0
-    return last.target_end + int(last.copied > 0 and last.digest != NO_DIGEST)
+    return 0 if last is None else last.target_end + int(last.copied > 0 and last.digest != NO_DIGEST)
 
 
 def look(

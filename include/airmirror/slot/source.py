@@ -120,10 +120,9 @@ class Source:
         share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
         positions = {}
         for intake in intakes:
-            leader = self._routes.leader(intake.partition.key)
-            positions[intake.partition.key] = FetchPosition(
-                intake.fetched_from, leader.epoch, intake.leader_epoch, share
-            )
+            key = intake.partition.key
+            leader = self._routes.leader(key)
+            positions[key] = FetchPosition(intake.fetched_from, leader.epoch, intake.leader_epoch, share)
         begun = time.monotonic()
         if begun < self._silent.get(node, 0.0):
             for intake in intakes:

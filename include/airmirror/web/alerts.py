@@ -29,6 +29,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.common import id_of
 from airmirror.on_airflow.dags.forms import is_partial
 from airmirror.on_airflow.deployment import deployment
+from airmirror.partitions import grouped
 from airmirror.report.markdown import escape
 from airmirror.topics.sound import sound
 from airmirror.web.tokens import RateLimit, caller_of
@@ -127,10 +128,7 @@ Answer = tuple[int, dict[str, Any]]  # the HTTP status, and what to tell of an a
 def _answers(alerts: Sequence[Alert], receiver: str, dags: Mapping[str, str]) -> list[Answer]:
     """Start a run for each flow that alerts of a call want one of; the answer for each alert."""
     answers = [_without_run(alert, dags) for alert in alerts]
-    firing: dict[str, list[Alert]] = {}
-    for alert, answer in zip(alerts, answers, strict=True):
-        if answer is None:
-            firing.setdefault(alert.flow, []).append(alert)
+    firing = grouped((alert.flow, alert) for alert, answer in zip(alerts, answers, strict=True) if answer is None)
     started = {flow: _start(group, receiver, dags) for flow, group in firing.items()}
     return [
         (status, {"fingerprint": alert.fingerprint, "flow": alert.flow} | told)

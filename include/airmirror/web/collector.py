@@ -16,6 +16,7 @@ from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
 from airmirror.ledger.groups import ReadAgain
 from airmirror.ledger.metrics import MALFORMED
 from airmirror.ledger.recovery import complete_ms, seen_by_flow
+from airmirror.partitions import grouped
 from airmirror.wire.mappings import Hold
 
 FLOW = ("flow", "source", "target")
@@ -192,10 +193,8 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
     seconds = [None if row.lag_ms is None else row.lag_ms / 1000 for row in rows]
 
     def over(labels: int, values: Iterable[float | None], what: Callable[[list[float]], float]) -> Samples:
-        found: dict[tuple[str, ...], list[float]] = {}
-        for place, value in zip(places, values, strict=True):
-            if value is not None:
-                found.setdefault(place[:labels], []).append(value)
+        pairs = zip(places, values, strict=True)
+        found = grouped((place[:labels], value) for place, value in pairs if value is not None)
         return ((place, what(each)) for place, each in found.items())
 
     def family(name: str, text: str, labels: Sequence[str], values: Samples) -> Metric:

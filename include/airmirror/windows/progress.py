@@ -48,9 +48,7 @@ class CopyProgress:
     @property
     def seconds_left(self) -> float | None:
         """An estimate; None while nothing is committed."""
-        if not self.offsets:
-            return None
-        return self.seconds * max(0, self.planned - self.offsets) / self.offsets
+        return self.seconds * max(0, self.planned - self.offsets) / self.offsets if self.offsets else None
 
 
 class Watch(BackgroundThread):

@@ -48,8 +48,7 @@ class Rehearse(Reports, FlowOperator):
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.runbooks import RunbookRequest, rehearse
 
-        request = RunbookRequest(deployment(), self.flow, self.runbook, self.order)
-        rehearse(request, window_id(context), self.show)
+        rehearse(RunbookRequest(deployment(), self.flow, self.runbook, self.order), window_id(context), self.show)
 
 
 class ChooseRehearsals(Choose):

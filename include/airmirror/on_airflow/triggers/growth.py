@@ -33,8 +33,7 @@ class GrowthTrigger(BaseEventTrigger):
         self.flow, self.records = flow, records
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        path = "airmirror.on_airflow.triggers.growth.GrowthTrigger"
-        return path, {"flow": self.flow, "records": self.records}
+        return "airmirror.on_airflow.triggers.growth.GrowthTrigger", {"flow": self.flow, "records": self.records}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         source = WatchedSource(self.flow)

@@ -155,9 +155,7 @@ def principals_of(
 
 
 def covers(acl: AclBinding, name: str) -> bool:
-    if acl.pattern == "PREFIXED":
-        return name.startswith(acl.name)
-    return acl.name in ("*", name)
+    return name.startswith(acl.name) if acl.pattern == "PREFIXED" else acl.name in ("*", name)
 
 
 def _free_name(topic: str, taken: Collection[str]) -> str:

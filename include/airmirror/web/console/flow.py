@@ -19,6 +19,7 @@ from airmirror.ledger.queries import window_rows
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import FlowSample, between, latest
 from airmirror.on_airflow.dags.common import link_to
+from airmirror.partitions import grouped
 from airmirror.rows import row_of, rows_of
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
@@ -119,10 +120,8 @@ def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) 
     passed = [each for each in decisions if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)][-MOST_PASSED:]
     last = {(each.topic, each.partition, each.offset): each for each in passed}
     times = {place: each.time_ms for place, each in last.items()}
-    found: dict[str, list[str]] = {}
-    for place, window in showing.windows_at(connection, flow, times).items():
-        found.setdefault(window, []).append(last[place].by)
-    return found
+    windows = showing.windows_at(connection, flow, times)
+    return grouped((window, last[place].by) for place, window in windows.items())
 
 
 def docs_of(pages: Sequence[StoredFile]) -> Page:
