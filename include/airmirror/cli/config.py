@@ -83,13 +83,8 @@ def config(
     configuration = checked.configuration
     kinds, unfit = _spark_connections(checked.whole)
     refused, unused = clients(checked.whole)
-    problems = [
-        *checked.problems,
-        *unfit,
-        *refused,
-        *_of_dags(checked.whole),
-        *_expectations(expectations_in(config, expectations)),
-    ]
+    problems = [*checked.problems, *unfit, *refused, *_of_dags(checked.whole)]
+    problems += _expectations(expectations_in(config, expectations))
     if problems:
         problems.sort(key=lambda each: (each.line is None, each.line))
         raise ConfigurationError(str(config), tuple(problems))
@@ -101,8 +96,7 @@ def config(
     flows: list[Text | str] = []
     for name, effective in values.items():
         flows += [*show.values(name, configuration.flows[name].enabled, effective, kinds), ""]
-    tuning = [line("tuning", each, "") for each in advised(configuration)]
-    print_all(console, *notes, *flows, *tuning)
+    print_all(console, *notes, *flows, *(line("tuning", each, "") for each in advised(configuration)))
 
 
 def _explain(key: str, as_json: bool) -> None:

@@ -102,14 +102,10 @@ def plan(
         for item in planned
         if item.error or (item.has_work and item.key not in waiting)
     ]
+    columns = ("topic", ">partition", ">from", ">to", ">offsets", "")
     return [
         table("remote topics", ("topic", "what"), changes, empty="nothing to create or change"),
-        table(
-            "offsets to replicate",
-            ("topic", ">partition", ">from", ">to", ">offsets", ""),
-            offsets,
-            empty="nothing new",
-        ),
+        table("offsets to replicate", columns, offsets, empty="nothing new"),
         *([holds(held)] if held else []),
         *failing(fails, told={str(item.key) for item in planned if item.error}),
         *(line("warning", warning, DOUBTFUL) for warning in topics.warnings),
@@ -217,9 +213,7 @@ def latency(rows: Sequence[Latency]) -> RenderableType:
 
 def holds(found: Sequence[Hold]) -> RenderableType:
     """The partitions that wait, by whom, since when and why."""
-    rows: list[list[Cell]] = [
-        [hold.topic, hold.partition, hold.offset, hold.by, utc(hold.time_ms), hold.reason] for hold in found
-    ]
+    rows = cells_of(found, "topic partition offset by time reason", time=lambda hold: utc(hold.time_ms))
     columns = ("topic", ">partition", ">from offset", "by", "since", "reason")
     return table("held partitions", columns, rows, empty="none is held")
 

@@ -44,8 +44,7 @@ class UnknownFlow(AirmirrorError, bad_input=True):
     known: tuple[str, ...]
 
     def __str__(self) -> str:
-        known = ", ".join(self.known) or "none"
-        return f"{self.path}: no flow {self.flow!r}; the flows it names: {known}"
+        return f"{self.path}: no flow {self.flow!r}; the flows it names: {', '.join(self.known) or 'none'}"
 
 
 class UnknownComparison(AirmirrorError, bad_input=True):

@@ -89,8 +89,7 @@ def release_holds(
     strangers = tuple(number for number in chosen if number not in of_topic)
     if strangers or not chosen:
         raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
-    keys = [(topic, number) for number in chosen]
-    return _decide(opened, keys, Action.RELEASE, reason=reason, by=by, write=write)
+    return _decide(opened, [(topic, each) for each in chosen], Action.RELEASE, reason=reason, by=by, write=write)
 
 
 def list_holds(opened: Opened) -> list[Hold]:

@@ -205,8 +205,7 @@ class FlowLedger:
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""
         with reading(self.engine) as connection:
-            names = queries.latest_windows(connection, self.flow, limit)
-            return queries.window_rows(connection, self.flow, names)
+            return queries.window_rows(connection, self.flow, queries.latest_windows(connection, self.flow, limit))
 
     def note(
         self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import columns_of, objects_of, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, mappings, offset_syncs, post_window_tasks
-from airmirror.partitions import GroupPartition
+from airmirror.partitions import GroupPartition, batches
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mappings import MappingRecord
 
@@ -216,6 +216,5 @@ def _parts(positions: Sequence[Position]) -> Iterator[Any]:
     """The positions as tables of a query, as many rows at a time as a database takes."""
     unique = sorted({(topic, partition, str(topic_id), at) for topic, partition, topic_id, at in positions})
     columns = [sql.column(name, sql.String if name != "partition" else sql.Integer) for name in _PARTITION]
-    for begin in range(0, len(unique), AT_ONCE):
-        table = sql.values(*columns, sql.column("at", sql.BigInteger))
-        yield table.data(unique[begin : begin + AT_ONCE]).cte("asked")
+    for rows in batches(unique, AT_ONCE):
+        yield sql.values(*columns, sql.column("at", sql.BigInteger)).data(rows).cte("asked")

@@ -115,14 +115,10 @@ class SourceDiverged(PartitionError):
             now = f"the batch at offset {self.end_offset} is another one now"
         elif self.epoch < 0:
             now = "its leader has none of the leader epoch of its last batch, nor of a later one"
+        accept = ("continue where the two logs part (the copies stay)", "--accept-loss")
         return (
             f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: {now} (unclean leader "
-            "election, or a restored disk); "
-            + ways_out(
-                self,
-                ("continue where the two logs part (the copies stay)", "--accept-loss"),
-                (BEGINNING, "--start-again"),
-            )
+            f"election, or a restored disk); {ways_out(self, accept, (BEGINNING, '--start-again'))}"
         )
 
 
@@ -207,14 +203,11 @@ class TargetTruncated(CopyError):
     end: int
 
     def __str__(self) -> str:
+        accept = ("continue, and record the missing records as lost", "--accept-loss")
         return (
             f"{self.where}: {self.remote} on cluster {self.target!r} holds what was written up to offset {self.end} only, "
             f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
-            + ways_out(
-                self,
-                ("copy everything again", "--start-again"),
-                ("continue, and record the missing records as lost", "--accept-loss"),
-            )
+            f"{ways_out(self, ('copy everything again', '--start-again'), accept)}"
         )
 
 

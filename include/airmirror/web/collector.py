@@ -267,15 +267,12 @@ def _of_flows(rows: Sequence[FlowMetric], gauges: Sequence[FlowMetric]) -> Itera
 
 
 def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
+    latencies = [row for row in rows if row.name in measure.LATENCY]
     yield filled_gauge(
         "airmirror_end_to_end_latency_seconds",
         "Of the last window's heartbeats, from emission on the source until readable and verified on the target.",
         (*FLOW, "origin", "until", "of"),
-        (
-            (_of_flow(row.flow, row.label, *measure.LATENCY[row.name]), row.value)
-            for row in rows
-            if row.name in measure.LATENCY
-        ),
+        ((_of_flow(row.flow, row.label, *measure.LATENCY[row.name]), row.value) for row in latencies),
     )
     yield filled_gauge(
         "airmirror_heartbeat_timestamp_seconds",

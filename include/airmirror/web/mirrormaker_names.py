@@ -54,9 +54,8 @@ class MirrorMakerCollector(Collector):
 
 
 def _of_partitions(rows: Sequence[PartitionMetrics], now: float, format_: str) -> Iterator[Metric]:
-    labels, places = _labelled(
-        format_, SOURCE, PARTITION, [(row.flow, (row.remote_topic, row.partition)) for row in rows]
-    )
+    found = [(row.flow, (row.remote_topic, row.partition)) for row in rows]
+    labels, places = _labelled(format_, SOURCE, PARTITION, found)
     prefix = _prefix(format_, SOURCE)
     numbers: dict[str, Iterable[Value]] = {
         "record_count": (row.records for row in rows),

@@ -46,7 +46,7 @@ from airmirror.errors import named
 from airmirror.naming import ReplicationPolicy
 from airmirror.naming.internal import is_mapping_topic
 from airmirror.offsets.replicated import Extent, extents
-from airmirror.partitions import TopicPartition, grouped
+from airmirror.partitions import TopicPartition, batches, grouped
 
 CONFIGS = (
     "cleanup.policy",
@@ -217,7 +217,7 @@ def _committed(
     A denied group fails the request that it is in: only then its neighbours are asked for one by one.
     """
     found, refused = dict[str, dict[TopicPartition, Committed]](), dict[str, str]()
-    left = [names[start : start + GROUPS_AT_ONCE] for start in range(0, len(names), GROUPS_AT_ONCE)]
+    left = list(batches(names, GROUPS_AT_ONCE))
     while left:
         part = left.pop()
         try:
@@ -233,10 +233,8 @@ def _committed(
 
 
 def _configs(routes: Routes, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for start in range(0, len(names), AT_ONCE):
-        found |= topic_configs(routes, names[start : start + AT_ONCE], CONFIGS)
-    return found
+    parts = batches(names, AT_ONCE)
+    return {name: its for part in parts for name, its in topic_configs(routes, part, CONFIGS).items()}
 
 
 def _or_unknown(unknown: dict[str, str], what: str, without: _T, ask: Callable[[], _T]) -> _T:

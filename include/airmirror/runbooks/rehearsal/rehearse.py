@@ -217,9 +217,8 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
         plan = failover_plan(opened)
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
-            unproven = (
-                verified_alone(mirror, mirror.catch_up(), "rehearsal")[1] if opened.ledger.last_mappings() else []
-            )
+            copied = opened.ledger.last_mappings()
+            unproven = verified_alone(mirror, mirror.catch_up(), "rehearsal")[1] if copied else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {each.key: each.verified_end for each in plan.partitions if each.remote_topic}

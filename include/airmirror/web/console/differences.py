@@ -11,6 +11,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, topics_as_known
+from airmirror.partitions import grouped
 from airmirror.topics.drift import drifts
 
 MOST_ROWS = 2_000
@@ -24,15 +25,14 @@ def differences_page(opened: Opened) -> dict[str, Any]:
     planned = topics_as_known(opened, timeout=PATIENCE)
     rows = drifts(planned)
     on_source, on_target, missing = _sizes(opened.flow.source, opened.flow.target)
+    names = sorted(planned.topics.items())
     return {
         "drift": [asdict(row) for row in rows[:MOST_ROWS]],
         "drift_in_all": len(rows),
         "topics": len(planned.topics),
         "acls_not_synced": planned.acls_not_synced or None,
         "warnings": list(planned.warnings[:MOST_WARNINGS]),
-        "sizes": {
-            topic: (on_source.get(topic), on_target.get(remote)) for topic, remote in sorted(planned.topics.items())
-        },
+        "sizes": {topic: (on_source.get(topic), on_target.get(remote)) for topic, remote in names},
         "sizes_missing": missing,
     }
 
@@ -46,8 +46,6 @@ def _sizes(source: Cluster, target: Cluster) -> tuple[Mapping[str, int], Mapping
 
 
 def _by_topic(cluster: Cluster) -> dict[str, int]:
-    found: dict[str, int] = {}
     with Routes(cluster, "airmirror-console", timeout=PATIENCE) as routes:
-        for key, size in log_sizes(routes).items():
-            found[key.topic] = found.get(key.topic, 0) + size
-    return found
+        found = grouped((key.topic, size) for key, size in log_sizes(routes).items())
+    return {topic: sum(sizes) for topic, sizes in found.items()}
