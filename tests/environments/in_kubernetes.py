@@ -43,7 +43,8 @@ SERVER = "app.kubernetes.io/component=spark-connect"
 TASKS = "kubernetes_executor=True"  # of Airflow's pods
 DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data")  # docs/kubernetes.md: of a node with Spark's pods
 PATIENCE = 900  # seconds
-COUNT, MANY, PARTITIONS = 20_000, 400_000, 8  # records, and partitions of a topic that has many
+# Records, of which the last last longer than the look at a window and a drain; and partitions of a topic that has many.
+COUNT, MANY, MOST, PARTITIONS = 20_000, 400_000, 1_200_000, 8
 CORES = 4  # of the two executors that are always there
 # Windows of some MB take a slot for each of them.
 CONFIGURATION = "tasks.max = auto\nwindow.slot.bytes = 1000000\n"
@@ -178,7 +179,7 @@ def slots(log: Path) -> list[int]:
 
 
 def await_records(topic: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a window copies the topic's MANY records, and is not done with them."""
+    """Wait until a window copies the topic's MOST records, and is not done with them."""
     copied = 0
 
     def has_begun() -> bool:
@@ -187,7 +188,7 @@ def await_records(topic: str, process: subprocess.Popen[bytes], log: Path) -> No
         return copied > 0 or process.poll() is not None
 
     until(has_begun, "the first records")
-    assert 0 < copied < MANY and process.poll() is None, log.read_text()
+    assert 0 < copied < MOST and process.poll() is None, log.read_text()
 
 
 def evicted(pod: str) -> bool:
@@ -273,7 +274,7 @@ def test_nodes_are_drained_in_mid_window(nodes: list[str], tmp_path: Path) -> No
     take_pods(nodes[:2], nodes)
 
     topic, log = new_topic("executors"), tmp_path / "executors"
-    produce(topic, MANY)
+    produce(topic, MOST)
     with windows(log) as process:
         await_records(topic, process, log)
         with drained(of_executors) as draining:
@@ -283,11 +284,11 @@ def test_nodes_are_drained_in_mid_window(nodes: list[str], tmp_path: Path) -> No
         said = said_by(process, log)
     assert AGAIN not in said, said  # no window has failed
     assert of_executors not in places(EXECUTORS)
-    all_equal(topic, MANY)
+    all_equal(topic, MOST)
 
     topic, log = new_topic("server"), tmp_path / "server"
     take_pods(nodes[:2], nodes)
-    produce(topic, MANY)
+    produce(topic, MOST)
     with windows(log) as process:
         await_records(topic, process, log)
         with drained(of_server) as draining:
@@ -295,7 +296,7 @@ def test_nodes_are_drained_in_mid_window(nodes: list[str], tmp_path: Path) -> No
         said = said_by(process, log)
     assert AGAIN in said, said  # a window has failed, and the last one is done
     assert places(SERVER) == [of_executors]
-    all_equal(topic, MANY)
+    all_equal(topic, MOST)
 
 
 def drained(node: str) -> subprocess.Popen[bytes]:

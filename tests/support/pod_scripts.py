@@ -16,20 +16,26 @@ producer, stamp = Producer({"bootstrap.servers": "east:9092", "linger.ms": 20}),
 for number in range(count):
     value = f"{number}:" + "x" * 400
     producer.produce(topic, key=str(number), value=value, partition=number % partitions, timestamp=stamp)
-    if number % 1000 == 0:
-        producer.poll(0)
+    if number % 10_000 == 0:
         producer.flush()
 assert producer.flush(60) == 0
 """
 
-# How far the log of a remote topic has come.
+# How far the log of a remote topic has come, as soon as it has records, or after some seconds without any.
 COPIED = """
-import sys
-from confluent_kafka import Consumer, TopicPartition
+import sys, time
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 topic, consumer = f"east.{sys.argv[1]}", Consumer({"bootstrap.servers": "west:9092", "group.id": "any"})
-found = consumer.list_topics(timeout=30).topics
-numbers = found[topic].partitions if topic in found else ()
-print(sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1] for number in numbers))
+copied, end = 0, time.monotonic() + 10
+while not copied and time.monotonic() < end:
+    found = consumer.list_topics(timeout=30).topics
+    numbers = found[topic].partitions if topic in found else ()
+    try:
+        copied = sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1] for number in numbers)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:  # it is being created
+            raise
+print(copied)
 """
 
 # A window as Airflow's task begins it, with an Airflow connection. A library's digest that is given stands for another image.
