@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,12 +17,17 @@ LARGE = {scope.name for scope in (CLOCKS, FEWER, TWO)}  # more than 10,000 state
 MILLIONS = {"three windows"}  # of states: `make model` explores them all
 
 
-def marks(scope: Scope) -> list[pytest.MarkDecorator]:
-    """``make test QUICK=yes`` leaves out what explores a large scope."""
-    return [pytest.mark.seconds] if scope.name in LARGE else []
+def cases(scopes: Iterable[Scope]) -> list[Any]:
+    """All states of the large ones are for ``make test-all``; ``make test`` looks there for what is put back."""
+    return [pytest.param(each, id=each.name, marks=slow(each, pytest.mark.long)) for each in scopes]
 
 
-@pytest.mark.parametrize("scope", [pytest.param(scope, id=scope.name, marks=marks(scope)) for scope in QUICK])
+def slow(scope: Scope, mark: pytest.MarkDecorator = pytest.mark.seconds) -> list[pytest.MarkDecorator]:
+    """Marked where the scope is large; by itself as what ``make test QUICK=yes`` leaves out."""
+    return [mark] if scope.name in LARGE else []
+
+
+@pytest.mark.parametrize("scope", cases(QUICK))
 def test_every_state_is_right(scope: Scope) -> None:
     found = explored(scope, RULES)
     assert found.whole, str(found)
@@ -28,11 +35,7 @@ def test_every_state_is_right(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    "scope",
-    [
-        pytest.param(scope, id=scope.name, marks=marks(scope))
-        for scope in (TWO, replace(FEWER, terms=0), replace(PACKED, slots=(2, 1), terms=0, aggregate=True))
-    ],
+    "scope", cases((TWO, replace(FEWER, terms=0), replace(PACKED, slots=(2, 1), terms=0, aggregate=True)))
 )
 def test_what_is_copied_is_right_where_nobody_waits_for_a_lease(scope: Scope) -> None:
     """The lease is a courtesy: who holds it by mistake costs a window, and no record."""
@@ -40,7 +43,7 @@ def test_what_is_copied_is_right_where_nobody_waits_for_a_lease(scope: Scope) ->
     assert found.whole, str(found)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, id=name, marks=marks(BROKEN[name][0])) for name in BROKEN])
+@pytest.mark.parametrize("name", [pytest.param(name, id=name, marks=slow(BROKEN[name][0])) for name in BROKEN])
 def test_what_is_put_back_is_found(name: str) -> None:
     scope, rules, wrong = BROKEN[name]
     found = explored(scope, rules)

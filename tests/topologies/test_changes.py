@@ -91,6 +91,7 @@ def more(clusters: Clusters, mark: str = "two", count: int = 10) -> None:
     produce(clusters.a, "orders", fresh_records(mark, count))
 
 
+@pytest.mark.long  # each window loads the file (config/), and chooses topics by it (topics/)
 def test_a_changed_file_counts_in_the_next_window(clusters: Clusters, tmp_path: Path) -> None:
     """Also: a topic taken out stops at once and keeps its progress; a flow taken out leaves its topics."""
     for topic in ("orders", "payments"):

@@ -87,7 +87,7 @@ def test_a_controller_that_is_one_no_longer(east: Broker, west: Broker, west_pro
     ("side", "api_key"),
     [
         ("source", FETCH),
-        ("target", PRODUCE),
+        pytest.param("target", PRODUCE, marks=pytest.mark.long),
         pytest.param("target", END_TXN, marks=pytest.mark.long),
         pytest.param("target", INIT_PRODUCER_ID, marks=pytest.mark.long),
         pytest.param("source", LIST_OFFSETS, marks=pytest.mark.long),

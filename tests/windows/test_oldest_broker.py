@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from airmirror_local.brokers import IMPATIENT, Broker
 from airmirror_local.zookeeper import old_broker
 from support.faults import records
@@ -13,6 +15,7 @@ from support.topics import admin, produce
 OLDEST = "2.8.2"
 
 
+@pytest.mark.long  # test_protocols.py has the first protocol, test_old_formats.py the logs, without an old broker
 def test_a_window_to_the_oldest_kafka_and_one_from_it(east: Broker, west: Broker, tmp_path: Path) -> None:
     """By names (Fetch 12), in the first protocol of transactions; the target does not know all configs of a remote topic."""
     with old_broker(tmp_path, "old", OLDEST, IMPATIENT) as old:

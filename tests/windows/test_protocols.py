@@ -53,6 +53,7 @@ def with_another_topic(flow: Mirror) -> tuple[Mirror, str]:
     return replace(flow, opened=replace(flow.opened, flow=topics)), other
 
 
+@pytest.mark.long  # test_faults.py has it by the second protocol, below are windows by the first
 def test_a_slot_killed_in_its_transaction(east: Broker, first: Broker, tmp_path: Path) -> None:
     flow = filled(east, first, tmp_path, 2000)
 
