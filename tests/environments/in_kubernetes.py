@@ -43,7 +43,7 @@ SERVER = "app.kubernetes.io/component=spark-connect"
 TASKS = "kubernetes_executor=True"  # of Airflow's pods
 DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data")  # docs/kubernetes.md: of a node with Spark's pods
 PATIENCE = 900  # seconds
-# Records, of which the last last longer than the look at a window and a drain; and partitions of a topic that has many.
+# Records: the most of them keep a window at work for longer than a look at it and a drain take. And partitions of a topic.
 COUNT, MANY, MOST, PARTITIONS = 20_000, 400_000, 1_200_000, 8
 CORES = 4  # of the two executors that are always there
 # Windows of some MB take a slot for each of them.

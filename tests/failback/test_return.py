@@ -110,8 +110,8 @@ def test_a_return_whose_topics_can_t_be_made_now_is_tried_again(
 def test_what_was_written_over_there_returns(
     sides: Sides, tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Active/active: the group reads what came from there too. Of ``make test-all`` twice: the second return resumes after the
-    first one."""
+    """Active/active: the group reads what came from there too. By the policies of ``make test-all`` twice, so that the second
+    return resumes after the first one."""
     cycles = 1 if policy == "default" else 2
     stock = create_topic(sides.west, f"stock-{uuid4().hex[:8]}", 1)
     own = {f"{REVERSE}.topics": stock}
