@@ -10,7 +10,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from airmirror.clusters.admin import shared
 from airmirror.local import LOCAL
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, start_proxy
@@ -236,14 +237,24 @@ def sides(apart: Sides) -> Iterator[Sides]:
 @pytest.fixture
 def east_proxy(east: Broker) -> Iterator[Proxy]:
     """A proxy before ``east``, whose bootstrap address leads all of a client's connections through it."""
-    with start_proxy(east) as proxy:
+    with _proxy_alone(east) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def west_proxy(west: Broker) -> Iterator[Proxy]:
     """A proxy before ``west``, whose bootstrap address leads all of a client's connections through it."""
-    with start_proxy(west) as proxy:
+    with _proxy_alone(west) as proxy:
+        yield proxy
+
+
+@contextmanager
+def _proxy_alone(broker: Broker) -> Iterator[Proxy]:
+    """A proxy that no client of an earlier test connects to again: what happens there would happen to it too, and librdkafka
+    ends the process at some altered answers."""
+    with shared._lock:
+        shared._clients.clear()
+    with start_proxy(broker) as proxy:
         yield proxy
 
 

@@ -249,8 +249,7 @@ class AirflowFlow:
             except httpx.HTTPStatusError as error:
                 assert error.response.status_code == 404
                 return None
-            is_waiting = self.client.tasks(dag_id, run_id)[task]["state"] in WAITING
-            return found if is_waiting and not found["response_received"] else None
+            return found if not found["response_received"] and self._waits(dag_id, run_id, task) else None
 
         found = self.client.wait(asked)
         assert found is not None
@@ -261,18 +260,23 @@ class AirflowFlow:
         question = self.asked(dag_id, run_id, task)
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
 
-        def state() -> str:
-            return str(self.client.tasks(dag_id, run_id)[task]["state"])
-
         def answered() -> bool:
-            if state() in WAITING:
+            if self._waits(dag_id, run_id, task):
                 with suppress(httpx.HTTPStatusError):  # it is answered, or asks no more
                     self.client.request("PATCH", path, {"chosen_options": [option], "params_input": given})
-            return state() == "success"
+            return bool(self.client.tasks(dag_id, run_id)[task]["state"] == "success")
 
         with self.client.telling_what_waits(dag_id, run_id):
             self.client.wait(answered)
         return question
+
+    def _waits(self, dag_id: str, run_id: str, task: str) -> bool:
+        """Whether a task waits for an answer, and the scheduler has heard that the process that asked has ended: if it hears
+        so when an answer has already begun the next process, it takes the end for that one's, and fails the attempt."""
+        found = self.client.tasks(dag_id, run_id)[task]
+        process = f"task_id='{task}', run_id='{run_id}', try_number={found['try_number']},"
+        heard = self.under_test.stack.processes["scheduler"].log.read_text(errors="replace").splitlines()
+        return found["state"] in WAITING and any("Received executor event" in line and process in line for line in heard)
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
