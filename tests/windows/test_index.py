@@ -99,7 +99,7 @@ def test_what_others_have_read_since_it_slept_is_not_forgotten(log: Log, ledgers
 
 def test_an_index_that_others_begin_anew_is_named_by_its_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its source's alias is no flow: the command that the error names would find none."""
-    monkeypatch.setattr(index, "_read_tails", lambda *_: {})
-    behind = SimpleNamespace(flow="east->west", state=lambda: SimpleNamespace(reaches=lambda _ends: False))
+    monkeypatch.setattr(index, "_read_tails", lambda *_: {MAPPINGS: (TOPIC_ID, {0: 5})})
+    behind = SimpleNamespace(flow="east->west", all_scanned=lambda: {MAPPINGS: (TOPIC_ID, {0: 4})})
     with pytest.raises(LedgerBegunAnew, match="airmirror ledger rebuild --flow 'east->west'"):
         index.catch_up(cast(Any, None), cast(Any, behind), "east")

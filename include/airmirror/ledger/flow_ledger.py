@@ -61,6 +61,7 @@ class FlowLedger:
     checkpoint_times = _of_flow(groups.checkpoint_times)
     offset_syncs = _of_flow(groups.all_offset_syncs)
     last_begun = _of_flow(groups.last_begun)
+    all_scanned = _of_flow(scanning.all_scanned)
     contents = _of_flow(scanning.contents)
     forget_topic = _of_flow(scanning.forget_topic, writes=True)
     forget_slept = _of_flow(scanning.forget_slept, writes=True)

@@ -105,7 +105,7 @@ class FollowLoop(BackgroundThread):
         while not self._ended.is_set():
             begun = time.monotonic()
             ends = source_ends(mirror.source, self._planned, self._follow.select) if begun >= seen_at else None
-            state = mirror.catch_up()
+            state = mirror.current_state()
             if ends is not None:
                 self._end(granted, state, ends)
             passed = self._judge(mirror, granted, state) if begun >= judge_at else None

@@ -46,13 +46,22 @@ class InternalTopics:
         return cls(mapping_topic(source), progress_topic(source))
 
 
-def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 60.0) -> State:
-    """Read the tails of both topics of the flow from ``source`` into the index; what it knows then.
+def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 60.0) -> None:
+    """Read the tails of both topics of the flow from ``source`` into the index. One that is ahead of a topic reads it again.
 
-    An index that is ahead of a topic reads it again.
     Raises LastStableOffsetStuck where a transaction keeps a tail back; LedgerBegunAnew where others begin the index again
     again and again.
     """
+    _caught_up(routes, index, source, patience, lambda: State(scanned=index.all_scanned()))
+
+
+def current_state(routes: Routes, index: FlowLedger, source: str, patience: float = 60.0) -> State:
+    """The same, and what the index knows then, as it was at one moment."""
+    return _caught_up(routes, index, source, patience, index.state)
+
+
+def _caught_up(routes: Routes, index: FlowLedger, source: str, patience: float, look: Callable[[], State]) -> State:
+    """The first look at the index that has all that was in the topics before it."""
     for left in reversed(range(ATTEMPTS)):
         try:
             ends = _read_tails(routes, index, source, patience)
@@ -60,7 +69,7 @@ def catch_up(routes: Routes, index: FlowLedger, source: str, patience: float = 6
             if not left:
                 raise
             continue
-        state = index.state()
+        state = look()
         if state.reaches(ends):
             return state
     raise LedgerBegunAnew(index.flow, mapping_topic(source))

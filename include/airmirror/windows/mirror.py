@@ -14,7 +14,7 @@ from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.windows.errors import EqualClusterIds, SameCluster
-from airmirror.windows.index import InternalTopics, catch_up
+from airmirror.windows.index import InternalTopics, catch_up, current_state
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,13 @@ class Journal:
         with Routes(flow.target, _client(flow, purpose)) as target:
             yield Journal(flow, target, InternalTopics.of(flow.source.alias), index)
 
-    def catch_up(self, patience: float = 60.0) -> State:
-        """Read what is new into the index; what it knows then. Raises what ``index.catch_up`` raises."""
-        return catch_up(self.target, self.index, self.flow.source.alias, patience)
+    def catch_up(self, patience: float = 60.0) -> None:
+        """Read what is new into the index. Raises what ``index.catch_up`` raises."""
+        catch_up(self.target, self.index, self.flow.source.alias, patience)
+
+    def current_state(self, patience: float = 60.0) -> State:
+        """The same; what the index knows then."""
+        return current_state(self.target, self.index, self.flow.source.alias, patience)
 
     def seen(self) -> int:
         """The end of the mapping topic as the index has read it."""

@@ -168,7 +168,7 @@ def _look(mirror: Mirror, remote_topics: Mapping[str, str], order: WindowOrder) 
     """The plan before the lease is taken, and what there is to copy; None: nothing needs the lease."""
     stuck = False
     try:
-        state = mirror.catch_up(PRECHECK_SECONDS)
+        state = mirror.current_state(PRECHECK_SECONDS)
     except LastStableOffsetStuck:
         state, stuck = mirror.index.state(), True  # a dead window left a transaction open: the fence ends it
     state = with_connect_offsets(mirror, state, remote_topics)
@@ -185,11 +185,11 @@ def _plan_with_starts(
     mirror: Mirror, granted: GrantedLease, fenced: Fenced, remote_topics: Mapping[str, str]
 ) -> tuple[State, list[Planned]]:
     """The state and the plan after the fence; partitions that have no position yet are given one first."""
-    state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
+    state = with_connect_offsets(mirror, mirror.current_state(), remote_topics)
     planned = make_plan(mirror, state, remote_topics)
     if need_starts(mirror.flow, state, planned):
         errors = commit_starts(mirror, granted, fenced, state, planned)
-        state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
+        state = with_connect_offsets(mirror, mirror.current_state(), remote_topics)
         planned = make_plan(mirror, state, remote_topics)
         errors = not_begun(mirror.flow, state, planned) | errors
         planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]

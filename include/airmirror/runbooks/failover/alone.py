@@ -44,7 +44,7 @@ def verify_alone(opened: Opened, window: str) -> list[Unproven]:
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
         leased(journal, window, slots=0, frozen_too=True) as granted,
     ):
-        marks, left = verified_alone(journal, journal.catch_up(), window)
+        marks, left = verified_alone(journal, journal.current_state(), window)
         _write(granted, [(mark.encode_key(), mark.encode_value()) for mark in marks])
         journal.catch_up()
     return left

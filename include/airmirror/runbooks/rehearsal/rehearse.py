@@ -218,7 +218,7 @@ def rehearse(opened: Opened, tell: Tell = silent) -> FailoverRehearsal:
     with Mirror.open(flow, opened.ledger, "rehearsal") as mirror:
         with step("judging what is committed", is_failover=True):
             copied = opened.ledger.last_mappings()
-            unproven = verified_alone(mirror, mirror.catch_up(), "rehearsal")[1] if copied else []
+            unproven = verified_alone(mirror, mirror.current_state(), "rehearsal")[1] if copied else []
         with step("reading the next record of each group on both sides"):
             proofs = prove(mirror, plan.groups)
     ends = {each.key: each.verified_end for each in plan.partitions if each.remote_topic}

@@ -121,7 +121,7 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = silent) 
             fenced = fence_around(granted, 1)
             tell("following what MirrorMaker 2 has copied")
             recorded = recorded_progress(mirror.target, opened.flow)
-            state = mirror.catch_up()
+            state = mirror.current_state()
             granted.check_open()
             shut = frozen_now(mirror, prepared.topics)
             topics = {topic: remote for topic, remote in prepared.topics.items() if topic not in shut}
