@@ -80,21 +80,21 @@ class FlowLedger:
 
     def scanned(self, topic: str, topic_id: UUID) -> dict[int, int]:
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
-        return {row.partition: row.next_offset for row in self.read_of(topic, topic_id)}
+        return {row.partition: row.next_offset for row in self.read_of({topic: topic_id})}
 
-    def read_of(self, topic: str, topic_id: UUID) -> Sequence[Any]:
-        """As ``scanned``, and of the last record that was read its offset and, where it is known, its leader epoch.
-
-        Raises FreezeLost.
+    def read_of(self, topic_ids: Mapping[str, UUID]) -> list[Any]:
+        """As ``scanned``, a row a partition of each topic; and of the last record that was read its offset and, where it is
+        known, its leader epoch. Raises FreezeLost.
         """
         with reading(self.engine) as connection:
-            rows = scanning.scanned_of(connection, self.flow, topic)
-        if all(row.topic_id == str(topic_id) for row in rows):
-            return rows
-        if is_mapping_topic(topic):
-            self.check_no_freeze_is_lost(topic)
-        self.forget_topic(topic)
-        return ()
+            every = connection.execute(rows_of(tables.scanned), {"flow": self.flow}).all()
+        rows = [row for row in every if row.topic in topic_ids]
+        others = {row.topic for row in rows if row.topic_id != str(topic_ids[row.topic])}
+        for topic in others:
+            if is_mapping_topic(topic):
+                self.check_no_freeze_is_lost(topic)
+            self.forget_topic(topic)
+        return [row for row in rows if row.topic not in others]
 
     def check_no_freeze_is_lost(self, topic: str) -> None:
         """Raise FreezeLost where something is frozen by what was loaded from a mapping topic that was deleted."""

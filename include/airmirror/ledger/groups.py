@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger.database import columns_of, objects_of, upsert
+from airmirror.ledger.database import columns_of, objects_of, rows_of, upsert
 from airmirror.ledger.queries import mapping_of
 from airmirror.ledger.tables import checkpoints, group_lags, mappings, offset_syncs, post_window_tasks
 from airmirror.partitions import GroupPartition, batches
@@ -163,9 +163,8 @@ def note_begun(connection: Connection, flow: str, task: str, time_ms: int) -> No
 
 def last_begun(connection: Connection, flow: str, task: str) -> int | None:
     """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
-    own = post_window_tasks.c
-    found: int | None = connection.scalar(sql.select(own.time_ms).where(own.flow == flow, own.task == task))
-    return found
+    row = connection.execute(rows_of(post_window_tasks, "task"), {"flow": flow, "task": task}).first()
+    return None if row is None else row.time_ms
 
 
 def of_groups(connection: Connection, flow: str, table: sql.Table, kind: type[_OfGroup]) -> list[_OfGroup]:

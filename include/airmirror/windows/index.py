@@ -102,11 +102,8 @@ def scanned_of(routes: Routes, index: FlowLedger, ends: Mapping[TopicPartition, 
     """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean leader
     election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of its topic is
     forgotten."""
-    read = {
-        TopicPartition(topic, row.partition): row
-        for topic in {key.topic for key in ends}
-        for row in index.read_of(topic, routes.topic_ids[topic])
-    }
+    known = index.read_of({key.topic: routes.topic_ids[key.topic] for key in ends})
+    read = {TopicPartition(row.topic, row.partition): row for row in known}
     last = {key: read[key] for key in ends if key in read}
     cut = {key.topic: key for key, row in last.items() if ends[key] < row.next_offset}
     asked = {key: row.last_epoch for key, row in last.items() if row.last_epoch is not None and key.topic not in cut}
