@@ -66,7 +66,8 @@ ORDER = MoveOrder(move=SHOP, reason="an hour of everything", by="soak", wait=120
 
 @dataclass(frozen=True)
 class Sample:
-    """What is held ``minutes`` after the beginning. ``resident``: bytes; ``lag``: seconds; ``rows``: of the whole ledger."""
+    """What is held ``minutes`` after the beginning. ``resident``: bytes; ``lag``: seconds; ``rows``: of the ledger, but for what it
+    keeps for plots, which has a bound of its own (ledger.samples)."""
 
     minutes: float
     resident: int
@@ -303,7 +304,8 @@ class _Work:
         if not self._ledger.exists():
             return 0
         with closing(sqlite3.connect(f"file:{self._ledger}?mode=ro", uri=True)) as ledger:
-            tables = ledger.execute("select name from sqlite_master where type = 'table'").fetchall()
+            found = "select name from sqlite_master where type = 'table' and name <> 'samples'"
+            tables = ledger.execute(found).fetchall()
             return sum(ledger.execute(f'select count(*) from "{name}"').fetchone()[0] for (name,) in tables)
 
     def _opened(self) -> AbstractContextManager[Opened]:
