@@ -66,8 +66,8 @@ ORDER = MoveOrder(move=SHOP, reason="an hour of everything", by="soak", wait=120
 
 @dataclass(frozen=True)
 class Sample:
-    """What is held ``minutes`` after the beginning. ``resident``: bytes; ``lag``: seconds; ``rows``: of the ledger, but for what it
-    keeps for plots, which has a bound of its own (ledger.samples)."""
+    """What is held ``minutes`` after the beginning. ``resident``: bytes; ``lag``: seconds; ``rows``: of the ledger,
+    but for what it keeps for plots, which has a bound of its own (ledger.samples)."""
 
     minutes: float
     resident: int
