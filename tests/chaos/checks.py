@@ -46,8 +46,8 @@ def check(
 
 
 def check_numbers(writer: Written, copies: Mapping[tuple[str, int], Sequence[Record]]) -> None:
-    """Order and completeness by the numbers that the producer gave, of logs that are as the source's. A record may be there twice:
-    a plain producer has written it so, or a node that began to lead did not know an idempotent one's (seed 254)."""
+    """Order and completeness by the numbers that the producer gave, of logs that are as the source's. A record may be there
+    twice: a plain producer has written it so, or a node that began to lead did not know an idempotent one's (seed 254)."""
     for partition, log in copies.items():
         numbers = [number_of(record) for record in log if record.key == writer.name.encode()]
         if writer.kind != "plain":

@@ -276,7 +276,9 @@ class AirflowFlow:
         found = self.client.tasks(dag_id, run_id)[task]
         process = f"task_id='{task}', run_id='{run_id}', try_number={found['try_number']},"
         heard = self.under_test.stack.processes["scheduler"].log.read_text(errors="replace").splitlines()
-        return found["state"] in WAITING and any("Received executor event" in line and process in line for line in heard)
+        return found["state"] in WAITING and any(
+            "Received executor event" in line and process in line for line in heard
+        )
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
