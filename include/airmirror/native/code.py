@@ -37,6 +37,7 @@ ARGUMENTS = {
     "first_difference": "nbNNNbNNN",
     "upgrade": "bnnnnnb",
     "find": "bnNNnnNNnnnN",
+    "ended": "bnnNn",
 }
 SOURCES = ("loops.py", "scanning.py", "checksum.py", "layout.py", "compiler.py", "code.py")
 COMPILE_SECONDS = 600
@@ -65,6 +66,7 @@ class Loops:
     first_difference: Callable[..., int]
     upgrade: Callable[..., int]
     find: Callable[..., int]
+    ended: Callable[..., int]
     engine: llvm.ExecutionEngine
 
 

@@ -19,9 +19,13 @@ from airmirror.native.layout import (
     BASE_OFFSET,
     BASE_SEQUENCE,
     BASE_TIME,
+    BEGUN_OFFSET,
+    BEGUN_PRODUCER,
     CHECKSUM,
     CONTROLS,
     COUNT,
+    ENDED_OFFSET,
+    ENDED_PRODUCER,
     EPOCH,
     HOLES,
     LAST_DELTA,
@@ -43,6 +47,7 @@ from airmirror.native.loops import Bytes, Numbers, integer
 
 # Of a batch, as in wire.batch and wire.batches, which build on this package.
 HEADER_SIZE, CHECKSUM_FROM, LEAST_RECORD, MOST_RECORDS = 61, 21, 7, 10_000_000
+LEAST_BATCH = 26  # a message of format 0 with neither key nor value
 CODEC_MASK, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
 FARTHEST = 1 << 62  # offsets above it are left to Python, whose integers have no end
 
@@ -126,6 +131,42 @@ def close(aborted: Numbers, state: Numbers, producer: int) -> None:
             aborted[OPEN_PRODUCER * MOST_ABORTED + left] = other
             left += 1
     state[OPEN] = left
+
+
+def ended(data: Bytes, at: int, end: int, table: Numbers, room: int) -> int:
+    """Put the transactions that abort markers of ``data[at:end]`` end, and of which records lie before them there, into ``table``
+    (native/layout), which is empty; return how many, -1 where a row of ``room`` is too short. Only headers are read."""
+    begun = 0
+    found = 0
+    while end - at >= HEADER_SIZE:
+        size = integer(data, at + 8, 4) + 12
+        if size < LEAST_BATCH or size > end - at:
+            break
+        attributes = integer(data, at + CHECKSUM_FROM, 2)
+        if data[at + 16] == 2 and size >= HEADER_SIZE and attributes & TRANSACTIONAL != 0:
+            producer = integer(data, at + 43, 8)
+            place = 0
+            while place < begun and table[BEGUN_PRODUCER * room + place] != producer:
+                place += 1
+            if attributes & CONTROL == 0:
+                if place == begun:
+                    if begun == room:
+                        return -1
+                    table[BEGUN_PRODUCER * room + begun] = producer
+                    table[BEGUN_OFFSET * room + begun] = integer(data, at, 8)
+                    begun += 1
+            elif place < begun:
+                if integer(data, at + 57, 4) > 0 and marker(data, at + HEADER_SIZE, at + size) == 0:
+                    if found == room:
+                        return -1
+                    table[ENDED_PRODUCER * room + found] = producer
+                    table[ENDED_OFFSET * room + found] = table[BEGUN_OFFSET * room + place]
+                    found += 1
+                begun -= 1
+                table[BEGUN_PRODUCER * room + place] = table[BEGUN_PRODUCER * room + begun]
+                table[BEGUN_OFFSET * room + place] = table[BEGUN_OFFSET * room + begun]
+        at += size
+    return found
 
 
 def find(

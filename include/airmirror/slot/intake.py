@@ -107,7 +107,8 @@ class Intake:
         self.account.end, self.account.checksum = self.position, self._checksum
 
     def _take(self, buffer: memoryview, fetched: Fetched) -> None:
-        self._aborted.begin(fetched.aborted)
+        if self._read_committed:
+            self._aborted.begin(fetched.aborted, buffer, fetched.start, fetched.end)
         self.context.merging.look(buffer, fetched.start, fetched.end)
         start: int | None = self._after_known(buffer, fetched) if self.looks_back else fetched.start
         while start is not None and not self.is_done:

@@ -29,6 +29,7 @@ HEADER = struct.Struct(">qiibIHiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
 CHECKSUM_FROM = 21  # the checksum covers everything from the attributes on
 
+LEAST_BATCH = 26  # bytes: a message of format 0 with neither key nor value
 LEAST_RECORD = 7  # bytes: length, attributes, two deltas, two lengths, number of headers
 
 _MAGIC_AT = 16
@@ -131,14 +132,21 @@ def build(
 
 def control_type(buffer: memoryview, batch: Batch) -> int:
     """The type of a control batch's marker: 0 abort, 1 commit (other values are not transaction markers)."""
-    record = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+    found = marker_type(buffer[batch.position + HEADER_SIZE : batch.position + batch.size])
+    if found is None:
+        raise CorruptBatch(batch.base_offset, "a control record is cut off")
+    return found
+
+
+def marker_type(record: memoryview) -> int | None:
+    """The type of the marker that a control record is; None where it is cut off."""
     try:
         _, position = read_varint(record, 0)  # its length; attributes follow, one plain byte
         _, position = read_varint(record, position + 1)  # timestamp delta
         _, position = read_varint(record, position)  # offset delta
         return int(_int16.unpack_from(record, position + 3)[0])  # key length (one byte), version (int16), type (int16)
-    except (IndexError, struct.error) as error:
-        raise CorruptBatch(batch.base_offset, "a control record is cut off") from error
+    except (IndexError, struct.error):
+        return None
 
 
 def next_sequence(sequence: int, count: int) -> int:

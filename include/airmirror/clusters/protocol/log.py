@@ -224,7 +224,8 @@ def read_batches(
             continue
         if fetched.start == fetched.end:
             return  # the rest are holes
-        filter_.begin(fetched.aborted)
+        if read_committed:
+            filter_.begin(fetched.aborted, buffer, fetched.start, fetched.end)
         batches = []
         begun = position
         try:
