@@ -82,9 +82,9 @@ check: install site ## ruff, mypy, import-linter, the figures of the house, the 
 # pytest loads before that file too.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reorder $(SKIPS)
 
-# Four share the two cores: each waits for servers half of its time, and has brokers of its own.
+# Five share the two cores: each waits for servers half of its time, and has brokers of its own.
 test: install ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 to 15 minutes on 2 cores); QUICK=yes: what needs no server, with fewer made-up examples (1 to 2 minutes)
-	$(if $(QUICK),$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick,$(call PYTEST,4) -m "not long")
+	$(if $(QUICK),$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick,$(call PYTEST,5) -m "not long")
 
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files; ONLY=ci: what CI runs of them after test, LONG_IN_CI
 	$(call PYTEST,3) --hypothesis-profile thorough $(if $(filter ci,$(ONLY)),-m long $(LONG_IN_CI),$(ONLY))

@@ -44,7 +44,8 @@ def commits(monkeypatch: pytest.MonkeyPatch, both: Both, directory: Path) -> int
     return len(times)
 
 
-@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True])
 def test_a_long_return_is_accounted_for_in_several_transactions(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:

@@ -86,6 +86,7 @@ def test_what_a_cluster_refuses_is_said(east: Broker) -> None:
 
 def test_a_cluster_that_is_down_is_a_transient_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airmirror.offsets.heartbeats.TIMEOUT", 1.0)
+    monkeypatch.setattr("airmirror.clusters.admin.client.TIMEOUT", 1.0)  # of the look before it is asked again
     with pytest.raises(ClusterUnreachable) as caught:
         emit_heartbeat(back(f"{LOOPBACK}:{free_port()}"))
     assert caught.value.transient

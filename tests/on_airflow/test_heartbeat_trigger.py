@@ -101,6 +101,7 @@ def test_a_broker_that_does_not_answer_blocks_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("airmirror.offsets.heartbeats.TIMEOUT", 2.0)
+    monkeypatch.setattr("airmirror.clusters.admin.client.TIMEOUT", 2.0)  # of the look before it is asked again
     monkeypatch.setattr(heartbeat_trigger, "AGAIN_SECONDS", 0.1)
     with socket.create_server((LOOPBACK, 0)) as silent:
         configure(tmp_path, monkeypatch, f"{LOOPBACK}:{silent.getsockname()[1]}")
@@ -112,7 +113,7 @@ def test_a_broker_that_does_not_answer_blocks_nobody(
 
         event, others = asyncio.run(waiting())
     assert event["taken"] == 0 and "can't be reached" in event["reason"]
-    assert others > 50
+    assert others > 20
     assert SECRET not in json.dumps(event) and SECRET not in caplog.text
 
 

@@ -22,8 +22,9 @@ from support.flows import Mirror, as_mirrormaker, mirror
 from support.kept import kept
 from support.mirrormaker import numbered
 from support.topics import Record, create_topic, produce, read_all
+from support.waiting import short_waits
 
-__all__ = ["approvals"]
+__all__ = ["approvals", "short_waits"]
 
 PLAN, RUN, TAKE_OVER = asking("take_over"), "take_over", "Take over"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from airmirror.clusters.admin.client import Admin
 from airmirror.config import Cluster
 from airmirror.runbooks import stillness
 from airmirror.runbooks.failover import plan
+from airmirror.runbooks.takeover import copies
 from airmirror_local.ports import answers
 
 BUSY = 4  # times as long as promised: this machine may be busy with other tests
@@ -15,7 +18,8 @@ BUSY = 4  # times as long as promised: this machine may be busy with other tests
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source where nobody listens is given up after half a second; whether producers write is looked at every 50 ms."""
+    """A source where nobody listens is given up after half a second; whether producers write is looked at every 50 ms; a
+    MirrorMaker 2 of which nobody was seen for half a second is stopped."""
     connect, patience = plan.connect, plan.REACH_SECONDS
 
     def patient_where_somebody_listens(cluster: Cluster) -> Admin:
@@ -25,3 +29,4 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(plan, "connect", patient_where_somebody_listens)
     monkeypatch.setattr(stillness, "SAMPLE_SECONDS", 0.05)
+    monkeypatch.setattr(copies, "await_stopped", partial(copies.await_stopped, still=0.5))
