@@ -109,8 +109,7 @@ def test_a_connection_that_names_no_brokers_is_told_so(monkeypatch: pytest.Monke
 def test_a_connection_is_tested_against_its_cluster(monkeypatch: pytest.MonkeyPatch, east: Broker) -> None:
     good, said = given(monkeypatch, east.bootstrap).test_connection()
     assert good and "topics" in said
-    monkeypatch.setattr(
-        Admin.topic_names, "__defaults__", (1.0,)
-    )  # seconds that a name without an address is waited for
+    # Seconds for which a name without an address is waited for.
+    monkeypatch.setattr(Admin.topic_names, "__defaults__", (1.0,))
     good, said = given(monkeypatch, "nowhere.invalid:9092").test_connection()
     assert not good and "nowhere.invalid" in said
