@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
+from airmirror.clusters.protocol import log
+from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.partitions import TopicPartition
 from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import CONTROL, TRANSACTIONAL, Batch
-from airmirror.wire.requests import AbortedTransaction
+from airmirror.wire.requests import AbortedTransaction, Fetched
+from wire.test_aborted import ABORT, data, end
 
 
 def batch(offset: int, producer: int, *, count: int = 1, control: bool = False) -> Batch:
@@ -47,3 +55,20 @@ def test_a_response_names_everything_that_is_aborted_in_it() -> None:
     assert aborted.is_aborted(nothing, batch(1, 7)), "still open"
     aborted.begin([], nothing, 0, 0)
     assert not aborted.is_aborted(nothing, batch(2, 7))
+
+
+def test_a_reader_that_was_given_records_of_an_aborted_transaction_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has handed them on: what reads them must not go on."""
+    batches = [data(0, 7), end(1, 7, ABORT)]
+
+    def fetched(position: int, **_: object) -> tuple[memoryview, Fetched]:
+        found = batches[position]
+        return memoryview(found), Fetched(0, 2, 2, 0, aborted=(), start=0, end=len(found))
+
+    monkeypatch.setattr(log, "_fetch_one", fetched)
+    reading = log.read_batches(SimpleNamespace(alias="east"), TopicPartition("log", 0), 0, 2, read_committed=True)  # type: ignore[arg-type]
+    assert [aborted for _, aborted in next(reading)[1]] == [False]
+    with pytest.raises(
+        FetchFailed, match="log-0 can't be read from offset 0: its leader did not name a transaction that is"
+    ):
+        next(reading)

@@ -12,6 +12,7 @@ from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.intake import Intake
 from airmirror.slot.outbox import Outbox
+from airmirror.slot.refusals import Refusals
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import AbortedTransaction, Fetched
 
@@ -38,7 +39,9 @@ class Collected(Outbox):
         self.put_in.append(outgoing)
 
 
-def intake(end: int, *, start: int = 0, compacted: bool = False) -> tuple[Intake, list[Any]]:
+def intake(
+    end: int, *, start: int = 0, compacted: bool = False, refusals: Refusals | None = None
+) -> tuple[Intake, list[Any]]:
     """A partition's intake of source offsets in ``[start, end)``, and what it puts into the outbox."""
     partition = SlotPartition(
         topic="orders",
@@ -67,7 +70,7 @@ def intake(end: int, *, start: int = 0, compacted: bool = False) -> tuple[Intake
     )
     outbox = Collected()
     context = CopyContext(slot=slot, target=None, transaction=outbox, outbox=outbox, read_back=None, merging=Merging())  # type: ignore[arg-type]
-    return Intake(context, partition, end), outbox.put_in
+    return Intake(context, partition, end, refusals), outbox.put_in
 
 
 def at(offset: int, one: bytearray) -> bytearray:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airmirror.wire import aborted
-from airmirror.wire.aborted import AbortedFilter, ended
+from airmirror.wire.aborted import AbortedFilter, Ended, ended
 from airmirror.wire.batch import CONTROL, TRANSACTIONAL
 from airmirror.wire.batches import parse
 from airmirror.wire.requests import AbortedTransaction
 from support.hostile import NOON, batch
 from support.topics import Record
-from wire.test_small import QUICKLY, logs, marker, restamped
+from wire.test_small import PRODUCERS, QUICKLY, logs, marker, restamped
 
 ABORT, COMMIT = 0, 1
 
 
-def data(offset: int, producer: int, *, flags: int = TRANSACTIONAL) -> bytes:
-    return restamped(batch([Record(b"v", None, (), NOON)]), offset, flags=flags, producer=producer)
+def data(offset: int, producer: int, *, flags: int = TRANSACTIONAL, **more: int) -> bytes:
+    return restamped(batch([Record(b"v", None, (), NOON)]), offset, flags=flags, producer=producer, **more)
 
 
 def end(offset: int, producer: int, kind: int, **more: int) -> bytes:
@@ -41,6 +44,8 @@ LOG = [
     end(11, 3, ABORT),
     data(12, 1),
     end(13, 2, ABORT),
+    data(14, 4, count=0),  # compaction has left nothing of it, and no marker
+    end(15, 4, ABORT),
 ]  # and the transaction at 12 has not ended
 ABORTED = [AbortedTransaction(1, 0), AbortedTransaction(2, 6)]
 
@@ -50,7 +55,8 @@ def test_what_a_marker_ends_is_aborted_though_the_list_leaves_it_out(monkeypatch
     monkeypatch.setattr(aborted, "FEW", few)
     log = memoryview(b"before" + b"".join(LOG) + b"after")
     places = 6, len(log) - 5
-    assert sorted(ended(log, *places), key=lambda each: each.first_offset) == ABORTED
+    begun = {7: -3, 8: -2}
+    assert ended(log, *places, begun) == [Ended(1, 0, 3), Ended(2, 6, 13)] and begun == {7: -3, 8: -2, 1: 12}
     for told in ([], ABORTED[1:], ABORTED, [AbortedTransaction(1, -4), *ABORTED[1:]]):
         found = AbortedFilter()
         found.begin(told, log, *places)
@@ -60,7 +66,7 @@ def test_what_a_marker_ends_is_aborted_though_the_list_leaves_it_out(monkeypatch
 def test_of_more_producers_than_the_compiled_loop_takes() -> None:
     count = 3 * aborted.FEW
     log = memoryview(b"".join(data(n, n) for n in range(count)) + b"".join(end(n, n, ABORT) for n in range(count)))
-    assert ended(log, 0, len(log)) == [AbortedTransaction(n, n) for n in range(count)]
+    assert ended(log, 0, len(log), {}) == [Ended(n, n, n) for n in range(count)]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=QUICKLY)
@@ -68,5 +74,131 @@ def test_of_more_producers_than_the_compiled_loop_takes() -> None:
 def test_the_compiled_loop_finds_the_same(compacted: bool, drawn: st.DataObject) -> None:
     log = memoryview(drawn.draw(logs(compacted)).data)
     start = drawn.draw(st.integers(0, len(log)))
+    before = drawn.draw(st.dictionaries(st.sampled_from(PRODUCERS), st.integers(-9, -1)))
     for first in (0, start):
-        assert aborted._ended_of_many(log, first, len(log)) == aborted._ended(log, first, len(log), len(log) + 1)
+        one, other = dict(before), dict(before)
+        found = aborted._ended_of_many(log, first, len(log), one)
+        assert found == aborted._ended(log, first, len(log), other, len(log) + 1) and one == other
+
+
+@dataclass
+class Written:
+    """A transaction in a log of which batch N begins at offset N: its batches that have records, and its marker, empty or not."""
+
+    producer: int
+    is_aborted: bool
+    offsets: list[int]
+    first: int
+    marker: int
+
+
+@st.composite
+def histories(draw: Any) -> tuple[dict[int, bytes], list[Written]]:
+    """Batches by offset and transactions: up to a last stable offset, and compacted, so that all may be gone of some."""
+    log, written, begun = dict[int, bytes](), list[Written](), dict[int, list[int]]()
+    turns = draw(st.lists(st.tuples(st.sampled_from(PRODUCERS), st.booleans()), min_size=1, max_size=16))
+    turns += [(producer, False) for producer in PRODUCERS]
+    for offset, (producer, is_data) in enumerate(turns):
+        if is_data:
+            begun.setdefault(producer, []).append(offset)
+            log[offset] = data(offset, producer)
+        elif offsets := begun.pop(producer, []):
+            is_aborted = draw(st.booleans())
+            log[offset] = end(offset, producer, ABORT if is_aborted else COMMIT)
+            kept = draw(st.lists(st.sampled_from(offsets), unique=True)) if draw(st.booleans()) else offsets
+            for each in {*offsets} - {*kept}:
+                del log[each]
+            if not kept and draw(st.booleans()):
+                log[offsets[-1]] = data(offsets[-1], producer, count=0)
+            if not kept and draw(st.booleans()):
+                del log[offset]
+            written.append(Written(producer, is_aborted, sorted(kept), offsets[0], offset))
+    return log, written
+
+
+@settings(deadline=None, phases=QUICKLY, max_examples=200)
+@given(drawn=st.data(), history=histories())
+def test_what_lists_leave_out_is_found_when_its_marker_comes(
+    drawn: st.DataObject, history: tuple[dict[int, bytes], list[Written]]
+) -> None:
+    """In answers of any size, which may overlap, from any offset on: nothing else is taken for aborted, or found."""
+    log, written = history
+    begin = drawn.draw(st.integers(0, max(log, default=0)))
+    hides, looks_back = drawn.draw(st.booleans()), drawn.draw(st.integers(0, 2))
+    left = {offset for each in written if each.is_aborted for offset in each.offsets if offset >= begin}
+    known = list[Ended]()
+    while True:
+        found, aborted_filter = set[int](), AbortedFilter(begin, tuple(known))
+        before = sorted(offset for offset in log if offset < begin)
+        rest = before[max(0, len(before) - looks_back) :] + sorted(offset for offset in log if offset >= begin)
+        while rest and not aborted_filter.left_out:
+            answer = rest[: drawn.draw(st.integers(1, 6))]
+            there = [
+                AbortedTransaction(each.producer, each.first)
+                for each in written
+                if each.is_aborted and (each.offsets or each.marker in log)
+                if each.marker >= answer[0] and each.first <= answer[-1]
+                if not (hides and drawn.draw(st.booleans()))
+            ]
+            buffer = memoryview(b"".join(log[offset] for offset in answer))
+            aborted_filter.begin(there, buffer, 0, len(buffer))
+            taken = answer[: drawn.draw(st.integers(1, len(answer)))]
+            batches = [each for each in parse(buffer, 0, len(buffer)) if each.base_offset <= taken[-1]]
+            found |= {each.base_offset for each in batches if aborted_filter.is_aborted(buffer, each) and each.count}
+            rest = rest[len(taken) :]
+        if not aborted_filter.left_out:
+            break
+        for each in aborted_filter.left_out:
+            its = next(other for other in written if other.marker == each.marker)
+            assert hides and its.is_aborted and its.producer == each.producer_id
+            assert each.first_offset in (begin, *its.offsets) and begin <= each.first_offset < each.marker
+        assert not {*known} & {*aborted_filter.left_out}
+        known += aborted_filter.left_out
+    assert {offset for offset in found if offset >= begin} == left
+
+
+def test_what_lies_between_answers_says_nothing_of_a_later_transaction() -> None:
+    """The log's beginning has moved, past the marker of what was taken before."""
+    log = memoryview(b"".join([data(0, 1), data(8, 1), end(9, 1, ABORT)]))
+    first = len(data(0, 1))
+    for jumps in (False, True):
+        aborted_filter = AbortedFilter()
+        aborted_filter.begin([], log, 0, first)
+        if jumps:
+            aborted_filter.jump()
+        aborted_filter.begin([], log, first, len(log))
+        assert aborted_filter.left_out == ([] if jumps else [Ended(1, 0, 9)])
+
+
+def test_transactions_of_a_producer_one_after_another() -> None:
+    log = [data(0, 1), end(1, 1, ABORT), data(2, 1), end(3, 1, ABORT), data(4, 1), end(5, 1, COMMIT), data(6, 1)]
+    known, found = list[Ended](), list[int]()
+    while not found:
+        aborted_filter = AbortedFilter(known=known)
+        for one in map(memoryview, log):
+            aborted_filter.begin([], one, 0, len(one))
+            if aborted_filter.left_out:
+                known += aborted_filter.left_out
+                found = []
+                break
+            found += [each.base_offset for each in parse(one, 0, len(one)) if aborted_filter.is_aborted(one, each)]
+    assert known == [Ended(1, 0, 1), Ended(1, 2, 3)] and found == [0, 2]
+
+
+def test_a_list_that_names_one_before_it_does_not_name_it() -> None:
+    """The first transaction's marker, and the second one's first batch, are in one answer, which names the first one only."""
+    log = [data(0, 1), end(1, 1, ABORT) + data(2, 1), end(3, 1, ABORT)]
+    aborted_filter = AbortedFilter()
+    for one, named in zip(map(memoryview, log), ([(1, 0)], [(1, 0)], []), strict=True):
+        assert not aborted_filter.left_out
+        aborted_filter.begin([AbortedTransaction(*each) for each in named], one, 0, len(one))
+    assert aborted_filter.left_out == [Ended(1, 2, 3)]
+
+
+def test_a_list_that_names_it_too_late_is_no_excuse() -> None:
+    log = [data(0, 1), data(1, 1), end(2, 1, ABORT)]
+    aborted_filter = AbortedFilter()
+    for one, named in zip(map(memoryview, log), ([], [(1, 0)], []), strict=True):
+        assert not aborted_filter.left_out
+        aborted_filter.begin([AbortedTransaction(*each) for each in named], one, 0, len(one))
+    assert aborted_filter.left_out == [Ended(1, 0, 2)]

@@ -37,7 +37,7 @@ ARGUMENTS = {
     "first_difference": "nbNNNbNNN",
     "upgrade": "bnnnnnb",
     "find": "bnNNnnNNnnnN",
-    "ended": "bnnNn",
+    "ended": "bnnNnN",
 }
 SOURCES = ("loops.py", "scanning.py", "checksum.py", "layout.py", "compiler.py", "code.py")
 COMPILE_SECONDS = 600

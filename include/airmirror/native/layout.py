@@ -16,5 +16,5 @@ PENDING_OFFSET, PENDING_PRODUCER, OPEN_PRODUCER = range(3)
 MOST_ABORTED = 64  # in all of a row; a response with more is read batch by batch
 
 # Rows of the table of what markers say: producers whose records came since their last marker, and the first offset of these; the
-# same of transactions that an abort marker has ended.
-BEGUN_PRODUCER, BEGUN_OFFSET, ENDED_PRODUCER, ENDED_OFFSET = range(4)
+# same of transactions that an abort marker has ended, and its offset.
+BEGUN_PRODUCER, BEGUN_OFFSET, ENDED_PRODUCER, ENDED_OFFSET, ENDED_MARKER = range(5)

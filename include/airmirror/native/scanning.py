@@ -24,6 +24,7 @@ from airmirror.native.layout import (
     CHECKSUM,
     CONTROLS,
     COUNT,
+    ENDED_MARKER,
     ENDED_OFFSET,
     ENDED_PRODUCER,
     EPOCH,
@@ -133,10 +134,13 @@ def close(aborted: Numbers, state: Numbers, producer: int) -> None:
     state[OPEN] = left
 
 
-def ended(data: Bytes, at: int, end: int, table: Numbers, room: int) -> int:
-    """Put the transactions that abort markers of ``data[at:end]`` end, and of which records lie before them there, into ``table``
-    (native/layout), which is empty; return how many, -1 where a row of ``room`` is too short. Only headers are read."""
-    begun = 0
+def ended(data: Bytes, at: int, end: int, table: Numbers, room: int, counts: Numbers) -> int:
+    """Put the transactions that abort markers of ``data[at:end]`` end into ``table`` (native/layout), which has those that have
+    begun, and then has those of the end; return 0 where a row of ``room`` is too short. Only headers are read.
+
+    ``counts``: how many have begun, given and given back, and how many have ended.
+    """
+    begun = counts[0]
     found = 0
     while end - at >= HEADER_SIZE:
         size = integer(data, at + 8, 4) + 12
@@ -148,25 +152,29 @@ def ended(data: Bytes, at: int, end: int, table: Numbers, room: int) -> int:
             place = 0
             while place < begun and table[BEGUN_PRODUCER * room + place] != producer:
                 place += 1
+            count = integer(data, at + 57, 4)
             if attributes & CONTROL == 0:
-                if place == begun:
+                if place == begun and count > 0:
                     if begun == room:
-                        return -1
+                        return 0
                     table[BEGUN_PRODUCER * room + begun] = producer
                     table[BEGUN_OFFSET * room + begun] = integer(data, at, 8)
                     begun += 1
             elif place < begun:
-                if integer(data, at + 57, 4) > 0 and marker(data, at + HEADER_SIZE, at + size) == 0:
+                if count > 0 and marker(data, at + HEADER_SIZE, at + size) == 0:
                     if found == room:
-                        return -1
+                        return 0
                     table[ENDED_PRODUCER * room + found] = producer
                     table[ENDED_OFFSET * room + found] = table[BEGUN_OFFSET * room + place]
+                    table[ENDED_MARKER * room + found] = integer(data, at, 8)
                     found += 1
                 begun -= 1
                 table[BEGUN_PRODUCER * room + place] = table[BEGUN_PRODUCER * room + begun]
                 table[BEGUN_OFFSET * room + place] = table[BEGUN_OFFSET * room + begun]
         at += size
-    return found
+    counts[0] = begun
+    counts[1] = found
+    return 1
 
 
 def find(

@@ -15,6 +15,7 @@ from airmirror.slot.adjacent import foreign
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.dead_letters import DeadLetterTopic
 from airmirror.slot.errors import (
+    AbortLeftOut,
     AccessLost,
     ReadBackDiffers,
     SourceCorrupt,
@@ -26,6 +27,7 @@ from airmirror.slot.errors import (
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.slot.readback import Expected, ReadBack
 from airmirror.slot.refusals import UNSOUND, BatchOverLimit, Refusals, WriteRefused, is_tolerant
+from airmirror.wire.aborted import Ended
 from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, restamp
 from airmirror.wire.merging import Merging
@@ -145,6 +147,11 @@ class Delivery:
     def diverged(self, position: int, batch: Batch) -> SourceDiverged:
         """The error of a log whose batch before the position is not the one that was copied."""
         return SourceDiverged(*self.where, position, batch.leader_epoch, batch.base_offset, is_other=True)
+
+    def left_out(self, ended: Ended) -> AbortLeftOut:
+        """The error of a transaction that the source's leader did not name before it came to its abort marker."""
+        until = max(ended.first_offset, min(self.account.start, ended.marker))
+        return AbortLeftOut(*self.where, ended.producer_id, ended.first_offset, until, ended.marker)
 
     def over_limit(self, offset: int) -> BatchOverLimit:
         return BatchOverLimit(*self.where, offset, self.largest, self.context.slot.flow.target.alias)

@@ -135,6 +135,37 @@ class SourceCorrupt(PartitionError):
     bad_from = "position"
 
 
+class AbortLeftOut(PartitionError):
+    """Records of an aborted transaction that were taken for committed ones, since the source's leader did not name it.
+
+    ``first``: where its records begin; ``until``: up to where records are committed on the target, at most ``first``: none of
+    these are; ``marker``: where the source's log ends the transaction.
+    """
+
+    producer: int
+    first: int
+    until: int
+    marker: int
+
+    @property
+    def transaction(self) -> tuple[int, int, int]:
+        """The transaction, as ``wire.aborted`` has it."""
+        return self.producer, self.first, self.marker
+
+    @property
+    def is_copied(self) -> bool:
+        """Return whether records of it are committed on the target."""
+        return self.first < self.until
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the marker at offset {self.marker} aborts what producer {self.producer} wrote from offset "
+            f"{self.first} on, and its records before offset {self.until} are copied: the partition's leader did not name "
+            "that transaction as aborted. The next window copies no more of it. Keep these copies, or let another replica lead "
+            f"the partition, and {ways_out(self, EMPTY)}"
+        )
+
+
 class TopicRecreated(PartitionError):
     """A topic of the same name, but not the one that was replicated until now.
 

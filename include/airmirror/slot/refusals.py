@@ -1,11 +1,12 @@
-"""The refusals of the target, and the slot's answers: it writes differently, or counts records as lost."""
+"""What the next attempt of a slot does differently for a partition: refusals of the target, and what the source left out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from airmirror.config import Flow
-from airmirror.slot.errors import CopyError, PartitionError
+from airmirror.slot.errors import AbortLeftOut, CopyError, PartitionError
+from airmirror.wire.aborted import Ended
 
 UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = -1, 2, 10, 32, 87
 # UNEXPLAINED: the broker has failed over a batch, and of its records it is seen why.
@@ -91,11 +92,13 @@ class DeadLetterRefused(PartitionError):
 
 @dataclass
 class Refusals:
-    """The target's refusals for a partition in the attempts of a slot so far, and their consequences."""
+    """The target's refusals for a partition in the attempts of a slot so far, and their consequences: it writes differently, or
+    counts records as lost. And what the source's lists of aborted transactions left out."""
 
     rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
     lost: dict[int, str] = field(default_factory=dict)  # source offsets that are declared lost, with the reason
     unfit: set[int] = field(default_factory=set)  # those that the dead letter topic does not take either
+    left_out: list[Ended] = field(default_factory=list)
     proven: int = -1  # what comes before this offset was taken: it is committed first, or a refusal would undo it again
 
     def allow(self, bad: PartitionError, flow: Flow) -> bool:
@@ -106,6 +109,8 @@ class Refusals:
             self.lost.update(dict.fromkeys(bad.offsets, str(bad)))
         elif isinstance(bad, DeadLetterRefused) and bad.code in _LET_IN:
             self.unfit.add(bad.offset)
+        elif isinstance(bad, AbortLeftOut) and not bad.is_copied and bad.transaction not in self.left_out:
+            self.left_out.append(Ended(*bad.transaction))
         else:
             return False
         if bad.first_bad is not None:

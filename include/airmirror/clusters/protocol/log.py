@@ -38,6 +38,7 @@ from airmirror.wire.requests import (
 LIST_OFFSETS = 2
 EARLIEST, LATEST, FIRST_TIME = -2, -1, 0
 OFFSET_OUT_OF_RANGE = 1
+LEFT_OUT = "its leader did not name a transaction that is aborted; let another replica lead it"
 # Errors that pass: the leader moved, or a broker is starting. Metadata is read again and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 
@@ -212,6 +213,7 @@ def read_batches(
                     raise
                 if fetched.error == OFFSET_OUT_OF_RANGE and position < fetched.log_start_offset:
                     position = fetched.log_start_offset
+                    filter_.jump()
                     continue
                 if fetched.error == UNKNOWN_SERVER_ERROR:
                     raise RecordsWithheld(routes.alias, partition, position, end, error_name(fetched.error))
@@ -226,6 +228,8 @@ def read_batches(
             return  # the rest are holes
         if read_committed:
             filter_.begin(fetched.aborted, buffer, fetched.start, fetched.end)
+            if filter_.left_out:
+                raise FetchFailed(routes.alias, partition, LEFT_OUT, filter_.left_out[0].first_offset)
         batches = []
         begun = position
         try:
