@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from airmirror.clusters.protocol import log
 from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import CONTROL, TRANSACTIONAL, Batch
@@ -57,18 +60,31 @@ def test_a_response_names_everything_that_is_aborted_in_it() -> None:
     assert not aborted.is_aborted(nothing, batch(2, 7))
 
 
-def test_a_reader_that_was_given_records_of_an_aborted_transaction_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has handed them on: what reads them must not go on."""
-    batches = [data(0, 7), end(1, 7, ABORT)]
+def read(monkeypatch: pytest.MonkeyPatch, answers: Mapping[int, bytes]) -> Iterator[list[tuple[int, bool]]]:
+    """Offsets, and whether they are aborted, as a reader gets them in answers without a list; elsewhere the log is purged."""
 
     def fetched(position: int, **_: object) -> tuple[memoryview, Fetched]:
-        found = batches[position]
-        return memoryview(found), Fetched(0, 2, 2, 0, aborted=(), start=0, end=len(found))
+        found = answers.get(position, b"")
+        begin = min(offset for offset in answers if offset >= position)
+        error = 0 if found else log.OFFSET_OUT_OF_RANGE
+        return memoryview(found), Fetched(error, 9, 9, begin, aborted=(), start=0, end=len(found))
 
     monkeypatch.setattr(log, "_fetch_one", fetched)
-    reading = log.read_batches(SimpleNamespace(alias="east"), TopicPartition("log", 0), 0, 2, read_committed=True)  # type: ignore[arg-type]
-    assert [aborted for _, aborted in next(reading)[1]] == [False]
+    routes = cast(Routes, SimpleNamespace(alias="east"))
+    for _, batches in log.read_batches(routes, TopicPartition("log", 0), 0, max(answers) + 1, read_committed=True):
+        yield [(each.base_offset, aborted) for each, aborted in batches]
+
+
+def test_a_reader_that_was_given_records_of_an_aborted_transaction_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has handed them on: what reads them must not go on."""
+    reading = read(monkeypatch, {0: data(0, 7), 1: end(1, 7, ABORT)})
+    assert next(reading) == [(0, False)]
     with pytest.raises(
         FetchFailed, match="log-0 can't be read from offset 0: its leader did not name a transaction that is"
     ):
         next(reading)
+
+
+def test_a_reader_forgets_what_came_before_the_logs_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = read(monkeypatch, {0: data(0, 7), 5: data(5, 7) + end(6, 7, ABORT)})
+    assert list(reading) == [[(0, False)], [(5, True)]]

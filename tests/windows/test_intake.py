@@ -230,3 +230,12 @@ def test_an_aborted_transaction_that_no_list_names_is_left_out_by_the_next_attem
     ) as caught:
         take(taker, more, last)
     assert not Refusals().allow(caught.value, FLOW) and caught.value.first_bad is None
+
+
+def test_what_came_before_the_logs_beginning_says_nothing_of_a_later_transaction() -> None:
+    """The marker of the first one is gone with what was purged."""
+    taker, _ = intake(7, compacted=True)
+    take(taker, data(0, 7))
+    taker.purged(5)
+    take(taker, data(5, 7), ended_by(6, 7, ABORT))
+    assert taker.is_done and (taker.account.aborted, taker.account.control) == (1, 1)

@@ -116,7 +116,7 @@ def histories(draw: Any) -> tuple[dict[int, bytes], list[Written]]:
     return log, written
 
 
-@settings(deadline=None, phases=QUICKLY, max_examples=200)
+@settings(deadline=None, phases=QUICKLY, max_examples=100)
 @given(drawn=st.data(), history=histories())
 def test_what_lists_leave_out_is_found_when_its_marker_comes(
     drawn: st.DataObject, history: tuple[dict[int, bytes], list[Written]]
