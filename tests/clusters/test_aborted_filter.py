@@ -41,7 +41,7 @@ def test_an_empty_control_batch_ends_nothing() -> None:
     """The cleaner keeps a producer's last batch without its records; there is no marker in it to be read."""
     aborted = AbortedFilter()
     nothing = memoryview(bytes(61))
-    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0)
+    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0, 0)
     assert aborted.is_aborted(nothing, batch(0, 7))
     assert not aborted.is_aborted(nothing, batch(1, 7, count=0, control=True))
     assert aborted.is_aborted(nothing, batch(2, 7))
@@ -52,11 +52,11 @@ def test_a_response_names_everything_that_is_aborted_in_it() -> None:
     """What was open at the end of a response, and is not named by the next, ended in what compaction has taken away."""
     aborted = AbortedFilter()
     nothing = memoryview(bytes(61))
-    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0)
+    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0, 0)
     assert aborted.is_aborted(nothing, batch(0, 7))
-    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0)
+    aborted.begin([AbortedTransaction(7, 0)], nothing, 0, 0, 0)
     assert aborted.is_aborted(nothing, batch(1, 7)), "still open"
-    aborted.begin([], nothing, 0, 0)
+    aborted.begin([], nothing, 0, 0, 0)
     assert not aborted.is_aborted(nothing, batch(2, 7))
 
 

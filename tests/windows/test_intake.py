@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from airmirror.slot.errors import AbortLeftOut, SourceCorrupt, TargetTruncated, UnexpectedHole
+from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
 from airmirror.slot.refusals import Refusals, WriteRefused
 from airmirror.wire import merging
 from airmirror.wire.batches import build
 from support.hostile import batch, numbered, reaching
 from support.intakes import FLOW, at, intake, take
-from wire.test_aborted import ABORT, data
-from wire.test_aborted import end as ended_by
 
 
 def nonsense(codec: int, count: int) -> bytearray:
@@ -203,39 +201,3 @@ def test_the_tail_of_a_batch_that_is_gone_from_a_topic_that_is_not_compacted(
     taker, sent = intake(7)
     take(taker, bytes(CLEANED[0]), bytes(CLEANED[4]))
     assert taker.is_done and sum(each.count for each in sent) == 7, "what comes before it is copied"
-
-
-def test_an_aborted_transaction_that_no_list_names_is_left_out_by_the_next_attempt() -> None:
-    """Its marker comes in a later answer; once records of it are committed, that is an error."""
-    one, more, last = data(0, 7), data(1, 7), ended_by(2, 7, ABORT)
-    refusals = Refusals()
-    for number in (1, 2):
-        taker, sent = intake(3, refusals=refusals)
-        take(taker, one)
-        if number == 1:
-            take(taker, more)
-            with pytest.raises(AbortLeftOut) as caught:
-                take(taker, last)
-            assert not caught.value.is_copied and refusals.allow(caught.value, FLOW)
-            assert not refusals.allow(caught.value, FLOW), "it did not help"
-        else:
-            take(taker, more, last)
-            assert taker.is_done and not sent and (taker.account.aborted, taker.account.control) == (2, 1)
-
-    taker, sent = intake(3)
-    take(taker, one)
-    taker.committed()
-    with pytest.raises(
-        AbortLeftOut, match=r"the marker at offset 2 aborts .* from offset 0 on, .* before offset 1 are"
-    ) as caught:
-        take(taker, more, last)
-    assert not Refusals().allow(caught.value, FLOW) and caught.value.first_bad is None
-
-
-def test_what_came_before_the_logs_beginning_says_nothing_of_a_later_transaction() -> None:
-    """The marker of the first one is gone with what was purged."""
-    taker, _ = intake(7, compacted=True)
-    take(taker, data(0, 7))
-    taker.purged(5)
-    take(taker, data(5, 7), ended_by(6, 7, ABORT))
-    assert taker.is_done and (taker.account.aborted, taker.account.control) == (1, 1)

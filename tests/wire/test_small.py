@@ -210,8 +210,8 @@ def test_a_run_has_the_headers_that_parse_finds(data: st.DataObject) -> None:
     buffer, position = memoryview(b"before" + log.data + b"\xff" * 64), 6
     one, other = AbortedFilter(), AbortedFilter()
     end = 6 + len(log.data)
-    one.begin(log.aborted, buffer, 6, end)
-    other.begin(log.aborted, buffer, 6, end)
+    one.begin(log.aborted, buffer, 6, end, 0)
+    other.begin(log.aborted, buffer, 6, end, 0)
     while position < end:
         run = take_run(buffer, position, end, offset=0, last=1 << 62, leader_epoch=-1, may_lack=True, aborted=one)
         expected: list[Batch] = []
@@ -243,7 +243,7 @@ def test_a_run_is_what_small_batches_of_one_codec_are_taken_as() -> None:
             parts.append(restamped(one, number, flags=TRANSACTIONAL, producer=number % 4 // 2, epoch=7))
     log = b"".join(parts)
     aborted = AbortedFilter()
-    aborted.begin([AbortedTransaction(0, 100)], memoryview(log), 0, len(log))
+    aborted.begin([AbortedTransaction(0, 100)], memoryview(log), 0, len(log), 0)
     run = take_run(memoryview(log), 0, len(log), offset=0, last=300, leader_epoch=-1, may_lack=False, aborted=aborted)
     assert (run.stop, run.offset, run.leader_epoch, run.holes) == (len(log), 300, 7, 0)
     assert run.control == 100 and run.aborted > 0 and len(run) + run.aborted == 200

@@ -18,3 +18,4 @@ MOST_ABORTED = 64  # in all of a row; a response with more is read batch by batc
 # Rows of the table of what markers say: producers whose records came since their last marker, and the first offset of these; the
 # same of transactions that an abort marker has ended, and its offset.
 BEGUN_PRODUCER, BEGUN_OFFSET, ENDED_PRODUCER, ENDED_OFFSET, ENDED_MARKER = range(5)
+MOST_BEGUN = 1024  # in a row, likewise

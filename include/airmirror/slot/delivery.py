@@ -17,6 +17,7 @@ from airmirror.slot.dead_letters import DeadLetterTopic
 from airmirror.slot.errors import (
     AbortLeftOut,
     AccessLost,
+    PartitionUnavailable,
     ReadBackDiffers,
     SourceCorrupt,
     SourceDiverged,
@@ -27,9 +28,9 @@ from airmirror.slot.errors import (
 from airmirror.slot.outbox import Outbox, Outgoing
 from airmirror.slot.readback import Expected, ReadBack
 from airmirror.slot.refusals import UNSOUND, BatchOverLimit, Refusals, WriteRefused, is_tolerant
-from airmirror.wire.aborted import Ended
 from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, restamp
+from airmirror.wire.markers import Ended
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Produced
 
@@ -148,10 +149,17 @@ class Delivery:
         """The error of a log whose batch before the position is not the one that was copied."""
         return SourceDiverged(*self.where, position, batch.leader_epoch, batch.base_offset, is_other=True)
 
-    def left_out(self, ended: Ended) -> AbortLeftOut:
-        """The error of a transaction that the source's leader did not name before it came to its abort marker."""
-        until = max(ended.first_offset, min(self.account.start, ended.marker))
-        return AbortLeftOut(*self.where, ended.producer_id, ended.first_offset, until, ended.marker)
+    def left_out(self, found: Sequence[Ended]) -> AbortLeftOut:
+        """The error of transactions that the source's leader did not name before it came to their abort markers."""
+        producer, first, marker = min(found, key=lambda each: each.first_offset)
+        until = max(first, min(self.account.start, marker))
+        return AbortLeftOut(*self.where, producer, first, until, marker, tuple(map(tuple, found)))
+
+    def lapsed(self, known: Sequence[Ended]) -> PartitionUnavailable:
+        """The error of a log that has lost the markers of transactions that an earlier attempt has found."""
+        self.refusals.left_out = [each for each in self.refusals.left_out if each not in known]
+        reason = f"the abort marker at offset {known[0].marker} is not there any more"
+        return PartitionUnavailable(*self.where, reason)
 
     def over_limit(self, offset: int) -> BatchOverLimit:
         return BatchOverLimit(*self.where, offset, self.largest, self.context.slot.flow.target.alias)

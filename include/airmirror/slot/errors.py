@@ -138,19 +138,16 @@ class SourceCorrupt(PartitionError):
 class AbortLeftOut(PartitionError):
     """Records of an aborted transaction that were taken for committed ones, since the source's leader did not name it.
 
-    ``first``: where its records begin; ``until``: up to where records are committed on the target, at most ``first``: none of
-    these are; ``marker``: where the source's log ends the transaction.
+    ``first``: where its records begin; ``until``: up to where records are committed on the target, at ``first`` where none of
+    these are; ``marker``: where the source's log ends the transaction. ``transactions``: that one, and others of the same answer,
+    as (producer, first, marker).
     """
 
     producer: int
     first: int
     until: int
     marker: int
-
-    @property
-    def transaction(self) -> tuple[int, int, int]:
-        """The transaction, as ``wire.aborted`` has it."""
-        return self.producer, self.first, self.marker
+    transactions: tuple[tuple[int, ...], ...]
 
     @property
     def is_copied(self) -> bool:
@@ -158,11 +155,12 @@ class AbortLeftOut(PartitionError):
         return self.first < self.until
 
     def __str__(self) -> str:
+        copied = f"its records before offset {self.until} are copied" if self.is_copied else "none of it is copied"
         return (
             f"{self.where}: the marker at offset {self.marker} aborts what producer {self.producer} wrote from offset "
-            f"{self.first} on, and its records before offset {self.until} are copied: the partition's leader did not name "
-            "that transaction as aborted. The next window copies no more of it. Keep these copies, or let another replica lead "
-            f"the partition, and {ways_out(self, EMPTY)}"
+            f"{self.first} on, and {copied}: the partition's leader did not name that transaction as aborted. The next window "
+            "copies no more of it. Keep these copies, or let another replica lead the partition, and "
+            f"{ways_out(self, EMPTY)}"
         )
 
 

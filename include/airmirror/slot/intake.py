@@ -50,7 +50,7 @@ class Intake:
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._lost = sorted(self.refusals.lost)
         self._read_committed = context.slot.flow.reads_committed
-        self._aborted = AbortedFilter(partition.start, self.refusals.left_out)
+        self._aborted = AbortedFilter(self.refusals.left_out)
         self._slow = SlowPath(self.delivery)
 
     @property
@@ -108,9 +108,11 @@ class Intake:
 
     def _take(self, buffer: memoryview, fetched: Fetched) -> None:
         if self._read_committed:
-            self._aborted.begin(fetched.aborted, buffer, fetched.start, fetched.end)
+            self._aborted.begin(fetched.aborted, buffer, fetched.start, fetched.end, self.position)
             if self._aborted.left_out:
-                raise self.delivery.left_out(self._aborted.left_out[0])
+                raise self.delivery.left_out(self._aborted.left_out)
+            if self._aborted.lapsed:
+                raise self.delivery.lapsed(self._aborted.lapsed)
         self.context.merging.look(buffer, fetched.start, fetched.end)
         start: int | None = self._after_known(buffer, fetched) if self.looks_back else fetched.start
         while start is not None and not self.is_done:
@@ -201,12 +203,12 @@ class Intake:
     def nothing_more(self, end: int) -> None:
         """The rest up to ``end`` are holes (invariant C)."""
         self._hole(end)
+        self._aborted.jump()
         self.account.end, self.account.checksum = self.position, self._checksum
 
     def purged(self, begin: int) -> None:
         """The log begins at ``begin`` by now; what was before it was handled, and counts as holes (``streams.applications``)."""
         self.nothing_more(min(begin, self.end))
-        self._aborted.jump()
         self._first = self.position
 
     def _hole(self, end: int) -> None:

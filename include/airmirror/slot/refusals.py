@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airmirror.config import Flow
 from airmirror.slot.errors import AbortLeftOut, CopyError, PartitionError
-from airmirror.wire.aborted import Ended
+from airmirror.wire.markers import Ended
 
 UNEXPLAINED, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = -1, 2, 10, 32, 87
 # UNEXPLAINED: the broker has failed over a batch, and of its records it is seen why.
@@ -109,8 +109,9 @@ class Refusals:
             self.lost.update(dict.fromkeys(bad.offsets, str(bad)))
         elif isinstance(bad, DeadLetterRefused) and bad.code in _LET_IN:
             self.unfit.add(bad.offset)
-        elif isinstance(bad, AbortLeftOut) and not bad.is_copied and bad.transaction not in self.left_out:
-            self.left_out.append(Ended(*bad.transaction))
+        elif isinstance(bad, AbortLeftOut) and not bad.is_copied and {*bad.transactions} - {*self.left_out}:
+            self.left_out += [Ended(*each) for each in bad.transactions if each not in self.left_out]
+            self.proven = bad.first
         else:
             return False
         if bad.first_bad is not None:

@@ -7,41 +7,20 @@ it and did not name it, that is said.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from airmirror.native.layout import (
-    BEGUN_OFFSET,
-    BEGUN_PRODUCER,
-    ENDED_MARKER,
-    ENDED_OFFSET,
-    ENDED_PRODUCER,
-    MOST_ABORTED,
-    OPEN_PRODUCER,
-    PENDING_OFFSET,
-    PENDING_PRODUCER,
-)
-from airmirror.wire.batch import CONTROL, TRANSACTIONAL, Batch
-from airmirror.wire.batches import HEADER_SIZE, LEAST_BATCH, control_type, marker_type
+from airmirror.native.layout import MOST_ABORTED, OPEN_PRODUCER, PENDING_OFFSET, PENDING_PRODUCER
+from airmirror.wire.batch import Batch
+from airmirror.wire.batches import HEADER_SIZE, control_type
+from airmirror.wire.markers import ABORT, Ended, after_data, ended, sound
 from airmirror.wire.requests import AbortedTransaction
 
-FEW = (
-    512  # batches whose headers Python reads in no time; where there are more, they are small, and a compiled loop does
-)
-ABORT = 0
-_offset, _place, _attributes, _producer, _count = (struct.Struct(form) for form in (">q", ">qi", ">H", ">q", ">i"))
-
-
-class Ended(NamedTuple):
-    """A transaction that an abort marker ends: the first offset that came of it, and that of the marker."""
-
-    producer_id: int
-    first_offset: int
-    marker: int
+MOST_BELIEVED = 10_000  # producers; a log has no more that have a transaction open, but for a hostile one
 
 
 @dataclass
@@ -50,39 +29,74 @@ class AbortedFilter:
     aborted up to its abort marker. Every response names all that reach into it, those that began before it too; compaction
     can leave a control batch empty, and an empty one ends nothing (as in CompletedFetch.java).
 
-    Give it the responses of one partition in their order; where two overlap, the later one counts.
+    Give it the responses of one partition in their order; they may overlap.
     """
 
-    since: int = 0  # what lies before it was taken, or not, by others
     known: Sequence[Ended] = ()  # transactions that the lists leave out, found by an earlier look at the log
     left_out: list[Ended] = field(default_factory=list)  # these end here, and were not aborted in earlier responses
+    lapsed: list[Ended] = field(default_factory=list)  # of those known: another log has no such marker any more
     _pending: list[AbortedTransaction] = field(default_factory=list)
     _open: set[int] = field(default_factory=set)
     _believed: dict[int, int] = field(default_factory=dict)  # where what is not aborted, and has no marker yet, begins
 
-    def begin(self, aborted: Sequence[AbortedTransaction], buffer: memoryview, start: int, end: int) -> None:
-        """Take over the list of a response, before its batches, which are ``buffer[start:end]``."""
+    def begin(
+        self, aborted: Sequence[AbortedTransaction], buffer: memoryview, start: int, end: int, position: int
+    ) -> None:
+        """Take over the list of a response, before its batches, which are ``buffer[start:end]``.
+
+        ``position``: the offset from which on they are taken; those before it were taken, or left out, before.
+        """
         every = set(aborted)
         if end - start >= HEADER_SIZE:
-            self._look(every, buffer, start, end)
+            every |= self._look(every, buffer, start, end, position)
         self._pending = sorted(every, key=lambda item: item.first_offset, reverse=True)
         self._open.clear()
 
-    def _look(self, every: set[AbortedTransaction], buffer: memoryview, start: int, end: int) -> None:
-        """Add to the listed transactions those that markers tell of, and see which of them earlier lists have left out."""
-        (here,) = _offset.unpack_from(buffer, start)
-        every.update(AbortedTransaction(*each[:2]) for each in self.known if each.marker >= here)
-        believed = {producer: first for producer, first in self._believed.items() if first < here}
-        begun = {producer: first for producer, first in every if first < here} | believed
-        found = ended(buffer, start, end, begun)
-        self.left_out = [each for each in found if believed.get(each.producer_id) == each.first_offset]
-        every.update(AbortedTransaction(*each[:2]) for each in found)
-        last = {each.producer_id: each.first_offset for each in found}
-        begun = {producer: first if first < here else max(first, self.since) for producer, first in begun.items()}
-        named = {producer for producer, first in every if last.get(producer, -1) < first <= begun.get(producer, -1)}
-        self._believed = {
-            each: first for each, first in begun.items() if each not in named or believed.get(each) == first
-        }
+    def _look(
+        self, listed: set[AbortedTransaction], buffer: memoryview, start: int, end: int, position: int
+    ) -> set[AbortedTransaction]:
+        """The aborted transactions that the list leaves out. What earlier lists have left out comes into ``left_out``."""
+        known = self._known(buffer, start, end)
+        believed = {producer: first for producer, first in self._believed.items() if first < position}
+        begun = {each[0]: each[1] for each in (*known, *listed) if each[1] < position} | believed
+        found = ended(buffer, after_data(buffer, start, end, position), end, begun)
+        late, unnamed, last = list[Ended](), list[Ended](), dict[int, float]()
+        for each in found:
+            producer, first, marker = each
+            named = [at for at in _of(producer, listed) if last.get(producer, -math.inf) < at <= marker]
+            last[producer] = marker
+            if named and max(named) <= first:  # else compaction has taken the marker of what began before that
+                late.append(each)
+            if not named:
+                unnamed.append(each)
+        if unnamed:  # by markers that nobody has checked yet
+            until = max((batch.next_offset for batch in sound(buffer, start, end)), default=-1)
+            unnamed = [each for each in unnamed if each.marker < until]
+        self.left_out = [each for each in (*late, *unnamed) if believed.get(each.producer_id) == each.first_offset]
+        self._believed = {}
+        for producer, first in begun.items():
+            since = last.get(producer, -math.inf)
+            named = [at for at in _of(producer, listed) if at > since]
+            if believed.get(producer) == first:
+                is_believed = not named or max(named) <= first
+            else:
+                first = max(first, position)
+                is_believed = not named and not any(since < at <= first for at in _of(producer, known))
+            if is_believed and len(self._believed) < MOST_BELIEVED:
+                self._believed[producer] = first
+        return {AbortedTransaction(*each[:2]) for each in (*known, *unnamed)}
+
+    def _known(self, buffer: memoryview, start: int, end: int) -> list[Ended]:
+        """Those of the known transactions that reach into a response, or lie after it. One without its marker there has lapsed:
+        this is another log, or compaction has taken all of it."""
+        if not self.known:
+            return []
+        batches = sound(buffer, start, end)
+        markers = {(batch.producer_id, batch.base_offset) for batch in batches if batch.is_control}
+        here, until = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
+        found = [each for each in self.known if each.marker >= here]
+        self.lapsed = [each for each in found if each.marker < until and (each.producer_id, each.marker) not in markers]
+        return found
 
     def jump(self) -> None:
         """Forget what came before: what lies between two responses is not seen."""
@@ -119,63 +133,6 @@ class AbortedFilter:
         self._open = set(table[OPEN_PRODUCER, :opened].tolist())
 
 
-def ended(buffer: memoryview, start: int, end: int, begun: dict[int, int]) -> list[Ended]:
-    """The transactions that abort markers in ``buffer[start:end]`` end, in the order of their markers, as far as headers tell:
-    what is damaged ends it, and is for others to find.
-
-    ``begun``: the first offset that came of a producer since its last marker, before ``start``; then before ``end``.
-    """
-    if end - start < HEADER_SIZE:
-        return []
-    are_small = (_place.unpack_from(buffer, start)[1] + 12) * FEW < end - start
-    before = dict(begun)
-    found = None if are_small else _ended(buffer, start, end, begun, FEW)
-    if found is None:
-        begun.clear()
-        begun |= before
-        found = _ended_of_many(buffer, start, end, begun)
-    return found
-
-
-def _ended(buffer: memoryview, start: int, end: int, begun: dict[int, int], most: int) -> list[Ended] | None:
-    """The same; None where there are more than ``most`` batches. An empty control batch says nothing of what came before it, and
-    an empty batch, which compaction leaves for a producer's sequence numbers, is of no transaction any more."""
-    found = list[Ended]()
-    while end - start >= HEADER_SIZE:
-        base, length = _place.unpack_from(buffer, start)
-        size, at = length + 12, start
-        start += size
-        if size < LEAST_BATCH or start > end:
-            break
-        if (most := most - 1) < 0:
-            return None
-        attributes = _attributes.unpack_from(buffer, at + 21)[0]
-        if buffer[at + 16] != 2 or size < HEADER_SIZE or not attributes & TRANSACTIONAL:
-            continue
-        producer = _producer.unpack_from(buffer, at + 43)[0]
-        is_empty = _count.unpack_from(buffer, at + 57)[0] <= 0
-        if not attributes & CONTROL:
-            if not is_empty:
-                begun.setdefault(producer, base)
-            continue
-        first = begun.pop(producer, None)
-        if first is not None and not is_empty and marker_type(buffer[at + HEADER_SIZE : start]) == ABORT:
-            found.append(Ended(producer, first, base))
-    return found
-
-
-def _ended_of_many(buffer: memoryview, start: int, end: int, begun: dict[int, int]) -> list[Ended]:
-    from airmirror.native.code import address, loops  # loads the compiled loops
-
-    table, counts = np.zeros((5, MOST_ABORTED), np.int64), np.array([len(begun), 0], np.int64)
-    if len(begun) <= MOST_ABORTED:
-        table[BEGUN_PRODUCER, : len(begun)], table[BEGUN_OFFSET, : len(begun)] = list(begun), list(begun.values())
-        places = address(table.reshape(-1)), MOST_ABORTED, address(counts)
-        if loops().ended(address(np.frombuffer(buffer, np.uint8)), start, end, *places):
-            left, rows = counts.tolist()
-            begun.clear()
-            begun |= zip(table[BEGUN_PRODUCER, :left].tolist(), table[BEGUN_OFFSET, :left].tolist(), strict=True)
-            return list(
-                map(Ended, *(table[row, :rows].tolist() for row in (ENDED_PRODUCER, ENDED_OFFSET, ENDED_MARKER)))
-            )
-    return _ended(buffer, start, end, begun, end - start) or []
+def _of(producer: int, transactions: Iterable[tuple[int, ...]]) -> list[int]:
+    """The first offsets of a producer's transactions."""
+    return [each[1] for each in transactions if each[0] == producer]

@@ -227,7 +227,7 @@ def read_batches(
         if fetched.start == fetched.end:
             return  # the rest are holes
         if read_committed:
-            filter_.begin(fetched.aborted, buffer, fetched.start, fetched.end)
+            filter_.begin(fetched.aborted, buffer, fetched.start, fetched.end, position)
             if filter_.left_out:
                 raise FetchFailed(routes.alias, partition, LEFT_OUT, filter_.left_out[0].first_offset)
         batches = []
