@@ -28,6 +28,7 @@ from airmirror.ledger import Ledger
 from airmirror.local import LOCAL
 from airmirror.on_spark.windows import on_spark
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.source import lanes_for
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.window import WindowOrder, run_window
 from airmirror_local.brokers import KAFKA_DEFAULTS, start_broker
@@ -42,7 +43,7 @@ from benchmarks.steady import alongside
 
 PLOT = Path(__file__).with_name("scaling.png")
 PARTITIONS, RECORD_BYTES, MOST_EXECUTORS = 16, 10_000, 6
-DELAY, LINE_WINDOW = 0.025, 150_000  # seconds each way, bytes under way: 6 MB/s a connection
+DELAY, LINE_WINDOW = 0.025, 40_000  # seconds each way, bytes under way: 1.6 MB/s a connection
 FIXED = "1"  # MirrorMaker 2's default
 LOW_SECONDS = 15
 SPARK = {
@@ -272,8 +273,9 @@ def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
         f"{load.base / 1e6:g} MB/s, and {load.burst / 1e6:g} MB/s for {load.end - load.begin:g} s, over {PARTITIONS} partitions; "
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
-        f"{LINE_WINDOW / DELAY / 1e6:g} MB/s: a slot carries no more, and this machine is not the limit. *Caught up*: from the "
-        f"burst's end until no more waits than comes in {LOW_SECONDS} s. Load average before: {busy:.1f}."
+        f"{LINE_WINDOW / DELAY / 1e6:g} MB/s. A slot has {lanes_for(2 * DELAY)} of them and carries no more: this machine is not "
+        f"the limit. *Caught up*: from the burst's end until no more waits than comes in {LOW_SECONDS} s. Load average before: "
+        f"{busy:.1f}."
         f"\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
     return Grid("Scaling", note, heads, rows)

@@ -88,9 +88,10 @@ class _Way:
         while size and not self._ended:
             with self._room:
                 self._room.wait_for(lambda: self._ended or self._under_way < self._window)
+                most = min(PIECE, max(1, self._window - self._under_way))
             piece: _Pipe | bytes = b""
             try:
-                piece, size = self._next(origin)
+                piece, size = self._next(origin, most)
             except OSError:  # the other direction has closed it
                 size = 0
             due = time.monotonic() + self._delay
@@ -98,17 +99,17 @@ class _Way:
                 self._under_way += size
             self._pieces.put((due, piece, size))
 
-    def _next(self, origin: socket.socket) -> tuple[_Pipe | bytes, int]:
-        """Wait for the next piece; of size 0: the end."""
+    def _next(self, origin: socket.socket, most: int) -> tuple[_Pipe | bytes, int]:
+        """Wait for the next piece, of at most so many bytes; of size 0: the end."""
         poll = select.poll()  # any number of descriptors
         poll.register(origin, select.POLLIN)
         poll.poll()
         there = int.from_bytes(fcntl.ioctl(origin, termios.FIONREAD, bytes(4)), sys.byteorder)
-        if there >= SMALL and (pipe := self._a_pipe()):
-            size = os.splice(origin.fileno(), pipe.into, PIECE)
+        if min(there, most) >= SMALL and (pipe := self._a_pipe()):
+            size = os.splice(origin.fileno(), pipe.into, most)
             if size:
                 return pipe, size
-        found = origin.recv(PIECE)
+        found = origin.recv(most)
         return found, len(found)
 
     def _a_pipe(self) -> _Pipe | None:
