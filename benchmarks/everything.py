@@ -269,7 +269,7 @@ class _Work:
             self._sample(at_rest=False)
 
     def finish(self) -> None:
-        """Copy the rest, and see that nothing is missing. Raises RuntimeError."""
+        """Copy the rest, see that nothing is missing, and look once more. Raises RuntimeError."""
         with self._opened() as opened:
             order = WindowOrder("last", slots=lambda _: 1)
             result = run_window(opened.flow, opened.ledger, prepare(opened).topics, in_threads, order)
@@ -278,6 +278,7 @@ class _Work:
             self._read_all(shop)
         if not result.is_verified or self.hour.copied != self.hour.produced:
             raise RuntimeError(f"{self.hour.produced} were produced, {self.hour.copied} can be read: {result}")
+        self._rest()  # of the window that was ended some records may not have been judged, and what is not judged stays
 
     def _read(self, shop: Consumer) -> None:
         for message in shop.consume(1000, 0.1):
