@@ -81,6 +81,7 @@ def blank(name: str, kind: str) -> Any:
         "tuple[str, ...]": (f"<{one}>", "…"),
         "tuple[str, str]": ("<source id>", "<target id>"),
         "tuple[int, ...]": (Count(one),),
+        "tuple[tuple[int, ...], ...]": ((Count(one),),),
         "bytes": Bytes(name),
         "tuple[tuple[str, int, int], ...]": (("<topic>", Count("partition"), Count("number")),),
         "TopicPartition": partition,

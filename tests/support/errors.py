@@ -32,6 +32,7 @@ _SAMPLES: dict[str, Any] = {
     "tuple[str, ...]": ("one", "two"),
     "tuple[str, str]": ("one", "two"),
     "tuple[int, ...]": (1, 2),
+    "tuple[tuple[int, ...], ...]": ((1, 2, 3),),
     "bytes": b"b",
     "tuple[tuple[str, int, int], ...]": (("orders", 0, 7),),
     "TopicPartition": TopicPartition("orders", 0),

@@ -138,9 +138,9 @@ class SourceCorrupt(PartitionError):
 class AbortLeftOut(PartitionError):
     """Records of an aborted transaction that were taken for committed ones, since the source's leader did not name it.
 
-    ``first``: where its records begin; ``until``: up to where records are committed on the target, at ``first`` where none of
-    these are; ``marker``: where the source's log ends the transaction. ``transactions``: that one, and others of the same answer,
-    as (producer, first, marker).
+    ``first``: where its records begin; ``until``: up to where they are committed on the target, -1 where none is; ``marker``:
+    where the source's log ends the transaction. ``transactions``: that one, and others of the same answer, as (producer, first,
+    marker).
     """
 
     producer: int
@@ -152,15 +152,18 @@ class AbortLeftOut(PartitionError):
     @property
     def is_copied(self) -> bool:
         """Return whether records of it are committed on the target."""
-        return self.first < self.until
+        return self.until >= 0
 
     def __str__(self) -> str:
-        copied = f"its records before offset {self.until} are copied" if self.is_copied else "none of it is copied"
+        what = (
+            f"{self.where}: the partition's leader did not name a transaction as aborted, that of producer {self.producer} from "
+            f"offset {self.first} on, which the marker at offset {self.marker} aborts"
+        )
+        if not self.is_copied:
+            return f"{what}; the next attempt leaves it out"
         return (
-            f"{self.where}: the marker at offset {self.marker} aborts what producer {self.producer} wrote from offset "
-            f"{self.first} on, and {copied}: the partition's leader did not name that transaction as aborted. The next window "
-            "copies no more of it. Keep these copies, or let another replica lead the partition, and "
-            f"{ways_out(self, EMPTY)}"
+            f"{what}. Its records before offset {self.until} are copied; the next window copies no more of it. Keep these "
+            f"copies, or let another replica lead the partition, and {ways_out(self, EMPTY)}"
         )
 
 
