@@ -60,7 +60,10 @@ def _of_this_airflow(what: str) -> Shown:
 
 
 def _of_this_spark(what: str) -> Shown:
-    return Shown("Spark", lambda where: f"{what}: {where}", lambda _: version("pyspark"))
+    return Shown("Spark", lambda _: what, lambda _: version("pyspark"))
+
+
+_EVERYWHERE = "every kind of log, and a worker that is killed in mid-window: by every way in which slots run"
 
 
 def _of_another_spark(case: str) -> str:
@@ -108,8 +111,8 @@ SHOWN = {
     "test_dags_the_gate_and_the_client_beside_another_airflow": Shown(
         "Airflow", _beside_another_airflow, lambda case: case.split("-")[0]
     ),
-    "test_every_kind_of_log_in_two_windows": _of_this_spark("every kind of log, in two windows"),
-    "test_a_worker_is_killed_in_mid_window": _of_this_spark("a worker is killed in mid-window"),
+    "test_every_kind_of_log_in_two_windows": _of_this_spark(_EVERYWHERE),
+    "test_a_worker_is_killed_in_mid_window": _of_this_spark(_EVERYWHERE),
     "test_a_kill_and_a_comparison_on_another_spark": Shown("Spark", _of_another_spark, lambda case: case.split("-")[0]),
 }
 """The tests whose outcome the page shows, by their names."""

@@ -155,7 +155,7 @@ def test_what_an_earlier_window_has_copied_of_a_batch_is_not_said_again() -> Non
         AbortLeftOut, match="from offset 2 on, which the marker at offset 4 aborts; the next attempt leaves it out"
     ) as caught:
         take(taker, end(4, 7, ABORT))
-    assert refusals.allow(caught.value, FLOW)
+    assert refusals.allow(caught.value, FLOW) and refusals.proven == 2, "what comes before it is committed first"
     taker, sent = intake(5, start=2, refusals=refusals)
     take(taker, four)
     take(taker, end(4, 7, ABORT))

@@ -69,6 +69,8 @@ def test_of_more_producers_than_the_compiled_loop_takes() -> None:
     count = 3 * markers.FEW
     log = memoryview(b"".join(data(n, n) for n in range(count)) + b"".join(end(n, n, ABORT) for n in range(count)))
     assert ended(log, 0, len(log), {}) == [Ended(n, n, n) for n in range(count)]
+    begun = {count + number: -1 for number in range(count)}
+    assert len(ended(log, 0, len(log), begun)) == len(begun) == count
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=QUICKLY)

@@ -152,7 +152,7 @@ class Delivery:
     def left_out(self, found: Sequence[Ended]) -> AbortLeftOut:
         """The error of transactions that the source's leader did not name before it came to their abort markers."""
         producer, first, marker = min(found, key=lambda each: each.first_offset)
-        until = min(self.account.start, marker) if first < self.account.start else -1
+        until = self.account.start if first < self.account.start else -1
         return AbortLeftOut(*self.where, producer, first, until, marker, tuple(map(tuple, found)))
 
     def lapsed(self, known: Sequence[Ended]) -> PartitionUnavailable:
