@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +93,28 @@ def test_neither_a_forked_child_nor_its_parent_has_the_old_client(east: Broker) 
         os._exit(0 if asks_anew and connect(cluster).client is not client.client else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert connect(cluster).metadata().cluster_id
+
+
+def test_a_forked_child_collects_no_client_that_was_garbage(silent: Cluster) -> None:
+    """It would wait for that one's threads, whose places are those of its own client's by then."""
+    gc.collect()
+    gc.disable()
+    try:
+        held: list[object] = [connect(silent).client]
+        held.append(held)
+        shared.drop(held[0])
+        del held
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # what waits for a thread hears of nothing else
+            signal.alarm(10)
+            own = [connect(Cluster("east", silent.bootstrap_servers, {"client.id": str(n)})) for n in range(3)]
+            gc.collect()
+            assert own
+            os._exit(0)
+    finally:
+        gc.enable()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_an_earlier_complaint_is_not_told_for_a_later_failure() -> None:

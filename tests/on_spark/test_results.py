@@ -31,6 +31,7 @@ EXAMPLES: dict[Any, Any] = {
     TopicPartition: ORDERS,
     tuple[str, ...]: ("a", "b"),
     tuple[int, ...]: (1, 2),
+    tuple[tuple[int, ...], ...]: ((1, 2, 3),),
 }
 
 

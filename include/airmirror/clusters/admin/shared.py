@@ -6,6 +6,7 @@ the next call starts with a new one, without its complaints and without the grow
 
 from __future__ import annotations
 
+import gc
 import hmac
 import os
 import time
@@ -91,4 +92,10 @@ def _before_fork() -> None:
     _clients.clear()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
+def _in_child() -> None:
+    """The child collects no client that was garbage before the fork: it would wait for threads, and find those of its own."""
+    gc.freeze()
+    _lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_in_child)
