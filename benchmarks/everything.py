@@ -269,16 +269,16 @@ class _Work:
             self._sample(at_rest=False)
 
     def finish(self) -> None:
-        """Copy the rest, see that nothing is missing, and look once more. Raises RuntimeError."""
+        """Copy the rest, look once more, and see that nothing is missing. Raises RuntimeError."""
         with self._opened() as opened:
             order = WindowOrder("last", slots=lambda _: 1)
             result = run_window(opened.flow, opened.ledger, prepare(opened).topics, in_threads, order)
+        self._rest()  # of the window that was ended some records may not have been judged, and what is not judged stays
         self.hour.copied = {topic: _count(self._target, f"all.{topic}") for topic in RATES}
         with _member(self._source, SHOP, MOVES) as shop:
             self._read_all(shop)
         if not result.is_verified or self.hour.copied != self.hour.produced:
             raise RuntimeError(f"{self.hour.produced} were produced, {self.hour.copied} can be read: {result}")
-        self._rest()  # of the window that was ended some records may not have been judged, and what is not judged stays
 
     def _read(self, shop: Consumer) -> None:
         for message in shop.consume(1000, 0.1):

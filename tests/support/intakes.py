@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -71,6 +71,12 @@ def intake(
     outbox = Collected()
     context = CopyContext(slot=slot, target=None, transaction=outbox, outbox=outbox, read_back=None, merging=Merging())  # type: ignore[arg-type]
     return Intake(context, partition, end, refusals), outbox.put_in
+
+
+def sent_offsets(sent: Iterable[Any]) -> list[int]:
+    """The source offsets of the records that were put into the outbox."""
+    runs = [run for each in sent for run in each.on_written.__self__.runs]
+    return [first + number for first, count in runs for number in range(count)]
 
 
 def at(offset: int, one: bytearray) -> bytearray:

@@ -12,7 +12,7 @@ from airmirror.slot.refusals import Refusals, WriteRefused
 from airmirror.wire import merging
 from airmirror.wire.batches import build
 from support.hostile import batch, numbered, reaching
-from support.intakes import FLOW, at, intake, take
+from support.intakes import FLOW, at, intake, sent_offsets, take
 
 
 def nonsense(codec: int, count: int) -> bytearray:
@@ -57,8 +57,7 @@ def test_what_was_taken_before_a_refusal_is_committed_before_more_is_tried(
     taker.committed()
     assert not taker.awaits_commit and not taker.is_done
     take(taker, *log[1:])
-    runs = [run for each in sent for run in each.on_written.__self__.runs]
-    assert taker.is_done and [first + number for first, count in runs for number in range(count)] == list(range(30))
+    assert taker.is_done and sent_offsets(sent) == list(range(30))
 
 
 def test_where_the_target_has_refused_nothing_is_known() -> None:

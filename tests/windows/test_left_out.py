@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,16 +16,14 @@ from airmirror.wire.batch import TRANSACTIONAL
 from airmirror.wire.markers import Ended
 from airmirror.wire.requests import AbortedTransaction
 from support.hostile import NOON, batch
-from support.intakes import FLOW, intake, take
+from support.intakes import FLOW, intake, sent_offsets, take
 from support.topics import Record
-from wire.test_aborted import ABORT, COMMIT, Written, data, end, histories
+from wire.test_aborted import ABORT, COMMIT, Written, data, end, histories, names
 from wire.test_small import QUICKLY, restamped
 
-
-def sent_offsets(sent: Iterable[Any]) -> list[int]:
-    """The source offsets of the records that were put into the outbox."""
-    runs = [run for each in sent for run in each.on_written.__self__.runs]
-    return [first + number for first, count in runs for number in range(count)]
+FOUR = restamped(
+    batch([Record(b"v%d" % number, None, (), NOON) for number in range(4)]), 0, flags=TRANSACTIONAL, producer=7
+)
 
 
 @settings(deadline=None, phases=QUICKLY, max_examples=60)
@@ -39,7 +35,7 @@ def test_all_but_what_is_aborted_is_copied_once(
     log, written = history
     hides = drawn.draw(st.booleans())
     good = {offset for each in written if not each.is_aborted for offset in each.offsets}
-    copied, refusals, errors = Counter[int](), Refusals(), list[AbortLeftOut]()
+    copied, refusals = Counter[int](), Refusals()
     progress, after = 0, max(log, default=-1) + 1
     last = drawn.draw(st.integers(0, after))
     while progress < after:
@@ -53,13 +49,7 @@ def test_all_but_what_is_aborted_is_copied_once(
                     taker.nothing_more(taker.end)
                     break
                 answer = rest[: drawn.draw(st.integers(1, 6))]
-                there = [
-                    AbortedTransaction(each.producer, each.first)
-                    for each in written
-                    if each.is_aborted and (each.offsets or each.marker in log)
-                    if each.marker >= answer[0] and each.first <= answer[-1]
-                    if not (hides and drawn.draw(st.booleans()))
-                ]
+                there = names(drawn.draw, written, answer, log.keys(), hides)
                 take(taker, *(log[offset] for offset in answer), aborted=there)
                 if taker.is_done or drawn.draw(st.booleans()):
                     progress = taker.position
@@ -71,7 +61,6 @@ def test_all_but_what_is_aborted_is_copied_once(
             assert hides and its.is_aborted and its.producer == error.producer
             if error.is_copied:
                 assert any(copied[offset] for offset in its.offsets if error.first <= offset < error.until)
-                errors.append(error)
             assert refusals.allow(error, FLOW) is not error.is_copied
             continue
         progress = taker.position
@@ -120,6 +109,9 @@ def test_what_is_committed_of_it_is_an_error() -> None:
     ) as caught:
         take(taker, end(2, 8, ABORT), end(3, 7, ABORT))
     assert not Refusals().allow(caught.value, FLOW) and caught.value.first_bad is None
+    assert "--recreate-remote-topic" in str(caught.value)
+    caught.value.is_shared = True
+    assert str(caught.value).endswith("Keep these copies"), "what others write to is never emptied"
 
 
 def test_what_is_committed_of_it_is_an_error_after_a_look_back() -> None:
@@ -132,32 +124,26 @@ def test_what_is_committed_of_it_is_an_error_after_a_look_back() -> None:
 
 
 def test_what_is_committed_of_it_is_an_error_in_mid_batch() -> None:
-    four = restamped(
-        batch([Record(b"v%d" % number, None, (), NOON) for number in range(4)]), 0, flags=TRANSACTIONAL, producer=7
-    )
     taker, _ = intake(2)
-    take(taker, four)
+    take(taker, FOUR)
     taker.committed()
     taker.end_at(5)
     with pytest.raises(AbortLeftOut, match="before offset 2 are"):
-        take(taker, four, end(4, 7, ABORT))
+        take(taker, FOUR, end(4, 7, ABORT))
 
 
 def test_what_an_earlier_window_has_copied_of_a_batch_is_not_said_again() -> None:
     """It has ended in mid-batch; the rest is left out by the next attempt."""
     refusals = Refusals()
     taker, _ = intake(5, start=2, refusals=refusals)
-    four = restamped(
-        batch([Record(b"v%d" % number, None, (), NOON) for number in range(4)]), 0, flags=TRANSACTIONAL, producer=7
-    )
-    take(taker, four)
+    take(taker, FOUR)
     with pytest.raises(
         AbortLeftOut, match="from offset 2 on, which the marker at offset 4 aborts; the next attempt leaves it out"
     ) as caught:
         take(taker, end(4, 7, ABORT))
     assert refusals.allow(caught.value, FLOW) and refusals.proven == 2, "what comes before it is committed first"
     taker, sent = intake(5, start=2, refusals=refusals)
-    take(taker, four)
+    take(taker, FOUR)
     take(taker, end(4, 7, ABORT))
     assert taker.is_done and not sent and taker.account.aborted == 2
 

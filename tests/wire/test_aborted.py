@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,19 @@ def histories(draw: Any) -> tuple[dict[int, bytes], list[Written]]:
     return log, written
 
 
+def names(
+    draw: Any, written: Sequence[Written], answer: Sequence[int], kept: Container[int], hides: bool
+) -> list[AbortedTransaction]:
+    """The list of an answer with the batches at these offsets; ``kept``: those of the log; who ``hides`` leaves out any."""
+    return [
+        AbortedTransaction(each.producer, each.first)
+        for each in written
+        if each.is_aborted and (each.offsets or each.marker in kept)
+        if each.marker >= answer[0] and each.first <= answer[-1]
+        if not (hides and draw(st.booleans()))
+    ]
+
+
 @settings(deadline=None, phases=QUICKLY, max_examples=100)
 @given(drawn=st.data(), history=histories())
 def test_what_lists_leave_out_is_found_when_its_marker_comes(
@@ -138,13 +151,7 @@ def test_what_lists_leave_out_is_found_when_its_marker_comes(
         position = begin
         while rest and not aborted_filter.left_out:
             answer = rest[: drawn.draw(st.integers(1, 6))]
-            there = [
-                AbortedTransaction(each.producer, each.first)
-                for each in written
-                if each.is_aborted and (each.offsets or each.marker in log)
-                if each.marker >= answer[0] and each.first <= answer[-1]
-                if not (hides and drawn.draw(st.booleans()))
-            ]
+            there = names(drawn.draw, written, answer, log.keys(), hides)
             buffer = memoryview(b"".join(log[offset] for offset in answer))
             aborted_filter.begin(there, buffer, 0, len(buffer), position)
             taken = answer[: drawn.draw(st.integers(1, len(answer)))]

@@ -161,9 +161,11 @@ class AbortLeftOut(PartitionError):
         )
         if not self.is_copied:
             return f"{what}; the next attempt leaves it out"
+        ways = ways_out(self, EMPTY)
+        again = f", or let another replica lead the partition, and {ways}" if ways else ""
         return (
             f"{what}. Its records before offset {self.until} are copied; the next window copies no more of it. Keep these "
-            f"copies, or let another replica lead the partition, and {ways_out(self, EMPTY)}"
+            f"copies{again}"
         )
 
 
