@@ -110,7 +110,7 @@ bench: install ## measure side by side with MirrorMaker 2; ONLY=tls: that part (
 	$(foreach part,$(if $(ONLY),.$(ONLY),none .following .distance .tls),$(BIN)/python -m benchmarks$(part:none=) &&) true
 
 soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of everything at once; writes benchmarks/SOAK.md
-	$(BIN)/python -m benchmarks.soak
+	MALLOC_ARENA_MAX=2 $(BIN)/python -m benchmarks.soak
 
 ##@ Ship it
 

@@ -235,7 +235,8 @@ def report(
             "# Memory, sockets and threads over time",
             "",
             f"Written by `make soak` in {seconds / 60:.0f} minutes, on {os.cpu_count()} cores; load average before it "
-            f"{load_before:.1f} (other programs), at its end {os.getloadavg()[2]:.1f}.{short}",
+            f"{load_before:.1f} (other programs), at its end {os.getloadavg()[2]:.1f}. MALLOC_ARENA_MAX is "
+            f"{os.environ.get('MALLOC_ARENA_MAX', 'not set')} (2 in the images).{short}",
             "",
             "## One slot, one window",
             "",

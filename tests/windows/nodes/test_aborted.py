@@ -15,8 +15,9 @@ from airmirror.slot.errors import AbortLeftOut, PartitionError
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.elections import await_leader, bring_back
 from support.flows import Mirror, mirror
+from support.following import SETTINGS, ended_by_event, follow, patiently
 from support.moves import await_whole, lead, reassign
-from support.topics import SECONDS, Record, admin, delete_topic, open_transaction, read_all
+from support.topics import SECONDS, Record, admin, delete_topic, open_transaction, produce, read_all
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -91,6 +92,28 @@ def test_it_is_not_copied(
     assert flow.assert_equal() == len(committed)
     assert all(isinstance(each, AbortLeftOut) and not each.is_copied for each in seen)
     assert len(seen) == ABORTED - 1 if of_one_batch else len(seen) < ABORTED // 2, "the first one is named"
+
+
+def test_a_window_that_follows_leaves_it_out_too(
+    three: BrokerCluster, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: list[PartitionError]
+) -> None:
+    """It goes on with what comes then."""
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 1)
+    flow = followed(three, west, tmp_path, SETTINGS | {"window.follow.commit.ms": "100000"})
+    before, last = len(read_all(three, flow.topic)[0]), Record(b"what comes", None, (), 1_700_000_000_000)
+
+    def work() -> None:
+        for attempt in patiently():
+            with attempt:
+                assert len(seen) == ABORTED - 1
+        produce(three, flow.topic, [last], partition=0)
+        for attempt in patiently():
+            with attempt:
+                assert read_all(west, flow.remote_topic, "read_uncommitted")[0][-1].value == last.value
+
+    result = follow(flow, work, ended_by_event(monkeypatch))
+    assert result.is_verified and result.copied == flow.assert_equal() == before + 1
+    assert not any(isinstance(each, AbortLeftOut) and each.is_copied for each in seen)
 
 
 def test_what_is_committed_before_its_marker_comes_is_said(
