@@ -89,7 +89,7 @@ test: install ## the cheapest honest test of every claim, real brokers, Spark an
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files; ONLY=ci: what CI runs of them after test, LONG_IN_CI
 	$(call PYTEST,3) --hypothesis-profile thorough $(if $(filter ci,$(ONLY)),-m long $(LONG_IN_CI),$(ONLY))
 
-compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (20 minutes)
+compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (13 to 20 minutes)
 	$(BIN)/pytest --no-skips tests/environments/test_compose_stack.py
 
 kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too
@@ -98,7 +98,7 @@ kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submi
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)$(if $(ONLY), --only $(ONLY))
 
-model: install ## every state of the protocol and of procedures that meet, and what is found when a rule is broken: writes benchmarks/MODEL.md
+model: install ## every state of the protocol and of procedures that meet, and what is found when a rule is broken: writes benchmarks/MODEL.md (30 minutes, 2 GB)
 	PYTHONPATH=tests $(BIN)/python -m model --page
 
 mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; QUICK=yes: what needs no server; EVERY=yes: every expression, by mutmut

@@ -97,7 +97,6 @@ def test_the_page_counts_faults_by_their_step_and_kind(tmp_path: Path) -> None:
     assert "| failover freeze | 3 | 0 | 3 |" in text and "| failover drain | 0 | 0 | 0 |" in text
 
 
-@pytest.mark.long
 def test_a_command_among_faults_is_done_in_the_end(kept: Sides, tmp_path: Path) -> None:
     report = run_procedure(make_procedure_plan(QUICK), kept, tmp_path / "seed")
     assert not report.failures and not report.missed, [*report.failures, *map(str, report.missed)]

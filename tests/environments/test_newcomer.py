@@ -1,4 +1,4 @@
-"""A newcomer's path in a clean container, with the wheel and without this checkout, as the README tells it word for word.
+"""A newcomer's path in a clean container without this checkout: the README's commands with the wheel in place of a clone.
 
 They compare two clusters, run a window by hand, then by a DAG of two lines. The clusters are containers in their network, at the
 README's addresses. Once with the newest versions that the package index has, once with those that are tested.
