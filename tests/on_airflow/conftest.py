@@ -380,8 +380,10 @@ def airflow(
         "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "airmirror_kafka", "extra": json.dumps(KAFKA)}),
         "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
-        # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+        # The files do not change, whatever hours the tests take; parsing all DAGs again every 15 s takes a quarter of a core. If
+        # that takes more than 50 s on a busy machine, no DAG is left until the next time.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "86400",
+        "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "600",
         **(SOON_TAKEN_FOR_DEAD if flows & {"terminated", "killed", "scheduler"} else {}),
     }
     assert "airmirror" in {each.name for each in entry_points(group="airflow.plugins")}, (
