@@ -10,7 +10,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini zip \
     && rm -rf /var/lib/apt/lists/* /usr/lib/jvm/*/lib/server/classes_nocoops.jsa \
     && useradd --create-home --uid 50000 airmirror
-# glibc keeps what is free of each arena, of which it makes eight a core: processes of many threads grew for hours.
+# glibc keeps what is free in each arena, and makes up to eight a core: a process of many threads grew for an hour.
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 MALLOC_ARENA_MAX=2
 WORKDIR /opt/airmirror
 

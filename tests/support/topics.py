@@ -126,11 +126,12 @@ def place_on_node(cluster: BrokerCluster, name: str, partitions: int, node: Brok
 def delete_topic(cluster: Cluster, *names: str) -> None:
     """Delete topics and wait until the cluster does not know them any more."""
     client = admin(cluster)
-    for deleted in client.delete_topics(list(names)).values():
+    there = client.list_topics(timeout=SECONDS).topics
+    for name, deleted in client.delete_topics(list(names)).items():
         try:
             deleted.result(SECONDS)
         except KafkaException as error:  # librdkafka asks again where a node comes back: it may have been done
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if name not in there or error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     for attempt in _patiently(AssertionError):
         with attempt:
