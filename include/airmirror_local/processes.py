@@ -1,7 +1,7 @@
 """Processes of the embedded stack: each in a process group of its own, with a log, ended by id, and never left behind.
 
 However the starter ends (return, exception, Ctrl-C, SIGKILL), its processes end too: next to each stands a shell that
-reads from a pipe whose other end only the starter holds, and kills the group when the pipe closes.
+reads from a pipe whose other end only the starter holds, and kills the group when the pipe closes. A process begins only then.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ LOG_TAIL = 30  # lines
 KILLED_SECONDS = 10  # how long the system may take to end what was killed
 PAUSED_SECONDS = 10  # how long it may take to stop every thread of what is paused
 GUARD = 'read -r released || kill -s KILL -- "-$0"'
+GUARDED = 'read -r guarded && exec "$@" </dev/null'
 
 
 class ProcessFailed(AirmirrorError):
@@ -116,8 +117,8 @@ def start_process(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         handle = psutil.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
+            ["/bin/sh", "-c", GUARDED, "sh", *command],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **(environment or {})},
@@ -125,7 +126,10 @@ def start_process(
             start_new_session=True,
             umask=0o077,
         )
-    return Process(name, log, handle, _start_guard(handle.pid))
+    guard = _start_guard(handle.pid)
+    with handle.stdin as begins:
+        begins.write(b"guarded\n")
+    return Process(name, log, handle, guard)
 
 
 def attach(name: str, pid: int, started: float, log: Path) -> Process | None:

@@ -67,6 +67,34 @@ def test_nothing_is_left_when_the_starter_ends(tmp_path: Path, how: str) -> None
             assert group(started[0].pid) == []
 
 
+@pytest.mark.parametrize("started", ["_start_guard", "Process"])
+def test_nothing_is_left_when_the_starter_is_killed_while_it_starts_one(tmp_path: Path, started: str) -> None:
+    """Before its guard is there, and when it is."""
+    log, ids = tmp_path / "log", tmp_path / "ids"
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from airmirror_local import processes\n"
+        "def killed(*given):\n"
+        "    found = given[0] if sys.argv[1] == '_start_guard' else given[2].pid\n"
+        "    Path(sys.argv[3]).write_text(str(found))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "setattr(processes, sys.argv[1], killed)\n"
+        "processes.start_process('shell', ['sh', '-c', 'echo begun; exec sleep 600'], Path(sys.argv[2]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, started, log, ids], stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
+    leader = int(ids.read_text())
+    try:
+        for attempt in Retrying(stop=stop_after_delay(10), wait=wait_fixed(0.05), reraise=True):
+            with attempt:
+                assert group(leader) == []
+    finally:
+        for each in group(leader):
+            each.kill()
+    assert started == "Process" or log.read_text() == ""
+
+
 def test_stop_ends_the_whole_group(tmp_path: Path) -> None:
     process = start_process("shell", ["sh", "-c", "sleep 600 & echo started; wait"], tmp_path / "log")
     wait_until_ready(process, lambda: process.log_tail() == "started", 10)
