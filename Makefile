@@ -138,7 +138,7 @@ audit: $(INSTALLED) ## ask PyPI's and npm's databases for known vulnerabilities 
 
 dist: install ## build the wheel and the sdist into dist/, and check their descriptions
 	@rm -rf dist build/lib build/bdist.*
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 	@rm -rf build/lib build/bdist.* include/*.egg-info
 	@$(UV) twine==$(TWINE_VERSION); $$scratch/bin/twine check --strict dist/*
 

@@ -44,6 +44,12 @@ def files_of(service: str) -> dict[str, str]:
     return dict(FILE.findall(part("On each of them") + part(service)))
 
 
+def test_the_page_names_the_last_release() -> None:
+    newest, *_ = re.findall(r"^## \[([\d.]+)\] - \d", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    named = re.findall(r"\bairmirror(?:\[[\w,]+\]==|-)([\d.]+\d)\b", PAGE)
+    assert len(named) == len(SERVICES) and set(named) == {newest}
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_what_a_page_configures_is_sound(service: str, tmp_path: Path) -> None:
     files = files_of(service)

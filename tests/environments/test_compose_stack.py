@@ -277,7 +277,13 @@ def test_three_workers_copy(stack: Stack) -> None:
     assert all(ipaddress.ip_address(host) in subnet for host in alive), (
         "of two networks, the one that the driver reaches"
     )
+    mounted = stack.directory / "include" / "compose" / "mirror.properties"
+    mounted.write_text(f"{mounted.read_text()}\nwindow.slot.bytes = 100000\n")
     copies_in_one_window(stack, "payments", 30_000)
+    workers = stack.compose("ps", "--quiet", "spark-worker").split()
+    with_python = [each for each in workers if "pyspark.daemon" in run("docker", "top", each)]
+    # A window's first task sees which Python is there. So windows of one slot run it in two of them at most.
+    assert len(with_python) == len(workers) == 3, "slots run in each worker"
 
 
 def test_all_is_there_after_down_and_up(stack: Stack) -> None:

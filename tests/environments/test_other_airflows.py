@@ -56,7 +56,7 @@ class OtherAirflow:
 
 OTHERS = [
     OtherAirflow("3.2.1", "3.12", "2.14.0", "2.3.3"),  # under its constraints
-    OtherAirflow("3.2.2", "3.11", "2.6.0", "2.2.2"),  # the oldest that are allowed
+    OtherAirflow("3.2.2", "3.11", "2.6.0", "2.2.2"),  # the oldest two that are allowed
     OtherAirflow("3.3.1", "3.12", "2.15.0", "3.0.5"),  # under its constraints
     OtherAirflow("3.3.2", "3.13", "2.16.1", "3.1.1"),  # the newest
 ]

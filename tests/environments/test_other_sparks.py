@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def test_a_kill_and_a_comparison_on_another_spark(
     other: OtherSpark, east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path
 ) -> None:
     python = installed(other)
-    client = str(python if other.is_its_own_client else sys.executable)
+    client = str(other.of_client)
     server = start_connect_server(tmp_path / "spark", home=spark_home(python), python=str(python))
     try:
         environment = connect(server, "other", client)

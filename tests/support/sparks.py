@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +15,7 @@ ELSEWHERE = "3.13" if HERE == "3.12" else "3.12"
 
 @dataclass(frozen=True)
 class OtherSpark:
-    """A Spark and its Python. ``client``: the version of PySpark that joins it, ours in this Python or its own."""
+    """A Spark and its Python. ``client``: the version of PySpark that joins it."""
 
     spark: str
     python: str
@@ -24,13 +25,19 @@ class OtherSpark:
         return f"{self.spark}-{self.python}-{self.client}"
 
     @property
-    def is_its_own_client(self) -> bool:
-        return self.client == self.spark
+    def of_client(self) -> Path:
+        """The Python that has the client: this one where it is ours."""
+        return (
+            Path(sys.executable) if self.client == version("pyspark") else installed(replace(self, spark=self.client))
+        )
 
 
 OTHERS = [
     *(OtherSpark(spark, HERE, version("pyspark")) for spark in ("4.0.2", "4.1.1", "4.2.0", "4.3.0")),
     OtherSpark("4.0.2", HERE, "4.0.2"),
+    *(
+        OtherSpark(spark, HERE, "4.2.0") for spark in ("4.0.2", "4.1.1")
+    ),  # a client that is newer, as Airflow 3.3 brings it
     *(OtherSpark("4.2.0", python, "4.2.0") for python in ("3.11", "3.12", "3.13") if python != HERE),
 ]
 
