@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -39,13 +40,28 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     code._loops.cache_clear()
 
 
+@pytest.fixture
+def file_of_this_machine() -> Path:
+    """The compiled loops, in the cache that all tests share."""
+    loops()
+    directory = private_directory()
+    assert directory is not None
+    return directory / f"{code._key()}.o"
+
+
 @pytest.mark.seconds
-def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_path: Path) -> None:
-    """Nothing of the current directory is imported for it."""
+@pytest.mark.parametrize("first", [pytest.param("compile", marks=pytest.mark.long), "load"])
+def test_compiled_once_for_every_place_the_library_lies_in(
+    file_of_this_machine: Path, cached: Path, tmp_path: Path, first: str
+) -> None:
+    """By the first place, or before it. Nothing of the current directory is imported for it."""
+    if first == "load":
+        cached.mkdir(0o700, parents=True)
+        shutil.copy(file_of_this_machine, cached)
     (tmp_path / "numba.py").write_text("raise SystemExit('of the current directory')\n")
     (tmp_path / "session").mkdir()
     places = Path(code.__file__).parents[2], build(digest(), str(tmp_path / "session"))
-    for place, how in zip(places, ("compile", "load"), strict=True):
+    for place, how in zip(places, (first, "load"), strict=True):
         environment = os.environ | {"PYTHONPATH": str(place)}
         told = subprocess.run(
             [sys.executable, "-c", A_SLOT, how],
@@ -62,11 +78,8 @@ def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_pat
 
 
 @pytest.fixture
-def code_of_this_machine() -> bytes:
-    """The compiled loops, out of the cache that all tests share."""
-    loops()
-    directory = private_directory()
-    found = code._stored(directory / f"{code._key()}.o") if directory else None
+def code_of_this_machine(file_of_this_machine: Path) -> bytes:
+    found = code._stored(file_of_this_machine)
     assert found is not None
     return found
 
