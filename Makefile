@@ -92,7 +92,7 @@ test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step 
 compose-test: install ## the containers started for real, a worker killed, everything stopped and started again; needs Docker Compose (13 to 20 minutes)
 	$(BIN)/pytest --no-skips tests/environments/test_compose_stack.py
 
-kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too
+kubernetes-test: install ## windows on the cluster of KUBECONFIG, by spark-submit and Spark Connect (docs/kubernetes.md); CHART=…: by Airflow's chart too; PLOT=yes: draw a burst
 	$(BIN)/pytest $(if $(CHART),--no-skips) tests/environments/in_kubernetes.py
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…; ONLY=procedures: those

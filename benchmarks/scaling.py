@@ -132,7 +132,7 @@ def main() -> None:
                 found[tasks] = measure(directory / tasks, tasks, load)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    grid = table(found, load, busy)
+    grid = table("Scaling", explained(load, busy), found, load)
     console.print(grid.on_terminal())
     sections.write(grid, chosen.results)
     draw(found, load, chosen.plot)
@@ -244,7 +244,8 @@ def sampling(
     return work
 
 
-def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
+def table(title: str, note: str, found: dict[str, Samples], load: Load) -> Grid:
+    """A row of what was seen with each ``tasks.max``."""
     heads = (
         "tasks.max",
         "most lag MB",
@@ -269,7 +270,12 @@ def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
                 str(samples.executors[-1]),
             )
         )
-    note = (
+    return Grid(title, note, heads, rows)
+
+
+def explained(load: Load, busy: float) -> str:
+    """What is measured here, and on what."""
+    return (
         f"{load.base / 1e6:g} MB/s, and {load.burst / 1e6:g} MB/s for {load.end - load.begin:g} s, over {PARTITIONS} partitions; "
         f"windows of 15 s at most, one after the other, on a standalone Spark cluster with dynamic allocation, up to "
         f"{MOST_EXECUTORS} executors of one core. The source is {2000 * DELAY:g} ms away, and a connection carries "
@@ -278,7 +284,6 @@ def table(found: dict[str, Samples], load: Load, busy: float) -> Grid:
         f"{busy:.1f}."
         f"\n\n![lag, slots and executors over a burst]({PLOT.name})"
     )
-    return Grid("Scaling", note, heads, rows)
 
 
 def draw(found: dict[str, Samples], load: Load, path: Path) -> None:

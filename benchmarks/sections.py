@@ -14,6 +14,7 @@ OWN = (
     "Mappings",
     "Partitions",
     "Scaling",
+    "Scaling on Kubernetes",
     "Flows",
     "Comparing",
     "Following",

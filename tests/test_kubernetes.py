@@ -34,7 +34,7 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {
     if file.name != "airflow-values.yaml"
 }
 SCRIPTS = {name: text for name, text in vars(pod_scripts).items() if name.isupper() and isinstance(text, str)}
-SHELL, _, CUT = (SCRIPTS.pop(name) for name in ("WINDOWS", "AGAIN", "CUT"))
+SHELL, _, _, CUT = (SCRIPTS.pop(name) for name in ("WINDOWS", "ENDED", "AGAIN", "CUT"))
 # What the scripts ask of what they are given: parts of classes.
 PARTS = {
     ("airmirror.on_airflow.tasks.spark", "Windows"): {"replicate"},

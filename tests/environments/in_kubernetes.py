@@ -15,6 +15,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from typing import Any
 import pytest
 
 from airmirror.on_spark.library import digest
+from benchmarks import scaling, sections
 from support import ROOT
-from support.pod_scripts import AGAIN, COPIED, PAGES, PRODUCE, RUN_WINDOW, SUBMIT, WINDOWS
+from support.pod_scripts import AGAIN, COPIED, ENDED, PAGES, PRODUCE, RUN_WINDOW, SUBMIT, WAITING, WINDOWS
 
 NAMESPACE = f"airmirror-{uuid.uuid4().hex[:8]}"
 MANIFESTS = ROOT / "include" / "kubernetes"
@@ -46,6 +48,8 @@ PATIENCE = 900  # seconds
 # Records: the most of them keep a window at work for longer than a look at it and a drain take. And partitions of a topic.
 COUNT, MANY, MOST, PARTITIONS = 20_000, 400_000, 1_200_000, 8
 CORES = 4  # of the two executors that are always there
+RECORD_BYTES = 410  # about
+PLOT = ROOT / "benchmarks" / "scaling-kubernetes.png"
 # Windows of some MB take a slot for each of them.
 CONFIGURATION = "tasks.max = auto\nwindow.slot.bytes = 1000000\n"
 
@@ -173,9 +177,46 @@ def said_by(process: subprocess.Popen[bytes], log: Path) -> str:
     return log.read_text()
 
 
-def slots(log: Path) -> list[int]:
+def slots(said: str) -> list[int]:
     """How many each of these windows has taken."""
-    return [int(count) for count in re.findall(r"\b(\d+) slots for ", log.read_text())]
+    return [int(count) for count in re.findall(r"\b(\d+) slots for ", said)]
+
+
+@contextmanager
+def watched(topic: str, logs: Sequence[Path], begun: float) -> Iterator[scaling.Samples]:
+    """The bytes that wait, the slots of the window that runs, and the executors, every other second."""
+    seen = scaling.Samples()
+
+    def note(waiting: str) -> None:
+        running = [log.read_text().rpartition(ENDED)[2] for log in logs if log.exists()]
+        seen.seconds.append(time.monotonic() - begun)
+        seen.lag.append(int(waiting) * RECORD_BYTES)
+        seen.slots.append(sum(sum(slots(said)) for said in running))
+        seen.executors.append(len(executors()))
+
+    command = ["kubectl", "--namespace", NAMESPACE, "exec", "worker", "--", "python", "-c", WAITING, topic]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(1) as threads:
+        assert process.stdout is not None
+        noted = threads.submit(lambda lines: [note(line) for line in lines], process.stdout)
+        try:
+            yield seen
+        finally:
+            process.kill()
+            noted.result()
+
+
+def draw(seen: scaling.Samples, burst: tuple[float, float]) -> None:
+    """The plot of a burst, which came in these seconds, and its section of RESULTS.md."""
+    load = scaling.Load(0, 0, *burst, seen.seconds[-1])
+    note = (
+        f"`make kubernetes-test PLOT=yes`, on the cluster that docs/kubernetes.md names: Spark Connect as a deployment, its "
+        f"executors of two cores are pods, two of them at least. {COUNT:,} records that are an hour old; then {MANY:,} in "
+        f"{burst[1] - burst[0]:.0f} s, over {PARTITIONS} partitions, and an executor's pod is deleted in mid-window; "
+        f"then {PARTITIONS} records. *Caught up*: from the burst's end until no record waits."
+        f"\n\n![lag, slots and executors over a burst]({PLOT.name})"
+    )
+    sections.write(scaling.table("Scaling on Kubernetes", note, {"auto": seen}, load))
+    scaling.draw({"auto": seen}, load, PLOT)
 
 
 def await_records(topic: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -230,22 +271,29 @@ def test_slots_and_executors_of_spark_connect_come_go_and_die(tmp_path: Path) ->
     """With tasks.max = auto: as many as run now, more in a burst after a quiet hour, one for what is little."""
     two_executors()
     topic, logs = new_topic("burst"), [tmp_path / name for name in ("before", "burst", "after")]
-    produce(topic, COUNT, age=3600)
-    with windows(logs[0]) as process:
-        said_by(process, logs[0])
-    produce(topic, MANY)
-    with windows(logs[1]) as process:
-        until(lambda: process.poll() is not None or len(executors()) > 2, "a third executor")
-        assert process.poll() is None, logs[1].read_text()
-        kubectl("delete", "pod", executors()[0], "--force", "--grace-period=0")
-        said_by(process, logs[1])
-    produce(topic, PARTITIONS)  # one a partition
-    with windows(logs[2]) as process:
-        said_by(process, logs[2])
-    taken = [slots(log) for log in logs]
-    assert max(taken[0]) <= CORES < taken[1][0] == PARTITIONS and taken[2] == [1], taken
-    all_equal(topic, COUNT + MANY + PARTITIONS)
-    two_executors()
+    begun = time.monotonic()
+    with watched(topic, logs, begun) as seen:
+        produce(topic, COUNT, age=3600)
+        with windows(logs[0]) as process:
+            said_by(process, logs[0])
+        begins = time.monotonic() - begun
+        produce(topic, MANY)
+        ends = time.monotonic() - begun
+        with windows(logs[1]) as process:
+            until(lambda: process.poll() is not None or len(executors()) > 2, "a third executor")
+            assert process.poll() is None, logs[1].read_text()
+            kubectl("delete", "pod", executors()[0], "--force", "--grace-period=0")
+            said_by(process, logs[1])
+        produce(topic, PARTITIONS)  # one a partition
+        with windows(logs[2]) as process:
+            said_by(process, logs[2])
+        taken = [slots(log.read_text()) for log in logs]
+        assert max(taken[0]) <= CORES < taken[1][0] == PARTITIONS and taken[2] == [1], taken
+        all_equal(topic, COUNT + MANY + PARTITIONS)
+        two_executors()
+    assert max(seen.slots) == PARTITIONS and max(seen.lag) > seen.lag[-1] == 0, seen
+    if os.environ.get("PLOT"):
+        draw(seen, (begins, ends))
 
 
 def test_the_last_executor_is_evicted_only_when_another_one_runs(nodes: list[str]) -> None:

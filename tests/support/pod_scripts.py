@@ -21,22 +21,40 @@ for number in range(count):
 assert producer.flush(60) == 0
 """
 
-# How far the log of a remote topic has come, as soon as it has records, or after some seconds without any.
-COPIED = """
+# How far the logs of a topic have come on both sides, of what is committed: markers of transactions count as records do.
+ENDS = """
 import sys, time
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-topic, consumer = f"east.{sys.argv[1]}", Consumer({"bootstrap.servers": "west:9092", "group.id": "any"})
-copied, end = 0, time.monotonic() + 10
-while not copied and time.monotonic() < end:
+east, west = (Consumer({"bootstrap.servers": f"{name}:9092", "group.id": "any"}) for name in ("east", "west"))
+def end(consumer, topic):
     found = consumer.list_topics(timeout=30).topics
     numbers = found[topic].partitions if topic in found else ()
     try:
-        copied = sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1] for number in numbers)
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1] for number in numbers)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:  # it is being created
             raise
+        return 0
+"""
+# The remote topic's end, as soon as it has records, or after some seconds without any.
+COPIED = (
+    ENDS
+    + """
+copied, last = 0, time.monotonic() + 10
+while not copied and time.monotonic() < last:
+    copied = end(west, f"east.{sys.argv[1]}")
 print(copied)
 """
+)
+# Every other second how many records wait, until its output is closed.
+WAITING = (
+    ENDS
+    + """
+while True:
+    print(max(0, end(east, sys.argv[1]) - end(west, f"east.{sys.argv[1]}")), flush=True)
+    time.sleep(2)
+"""
+)
 
 # A window as Airflow's task begins it, with an Airflow connection. A library's digest that is given stands for another image.
 SUBMIT = """
@@ -68,14 +86,14 @@ from airmirror.cli.main import app
 app(["run-window", "--flow", "east->west", "--spark", "sc://spark-connect:15002"])
 """
 # After one that is cut or fails for now comes another one, as in Airflow.
-CUT, AGAIN = "The window was cut", "ended: 75"  # what is said of them
+CUT, ENDED = "The window was cut", "ended: "  # what is said of them
+AGAIN = f"{ENDED}75"
 WINDOWS = f"""
 said=$(mktemp)
 while true; do
-  python -c "$0" >"$said" 2>&1
-  status=$?
-  cat "$said"
-  echo "ended: $status"
+  python -u -c "$0" 2>&1 | tee "$said"
+  status=${{PIPESTATUS[0]}}
+  echo "{ENDED}$status"
   if [ $status = 75 ]; then continue; fi
   if [ $status = 0 ] && grep -q "{CUT}" "$said"; then continue; fi
   exit $status
