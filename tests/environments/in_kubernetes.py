@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -187,17 +187,18 @@ def watched(topic: str, logs: Sequence[Path], begun: float) -> Iterator[scaling.
     """The bytes that wait, the slots of the window that runs, and the executors, every other second."""
     seen = scaling.Samples()
 
-    def note(waiting: str) -> None:
-        running = [log.read_text().rpartition(ENDED)[2] for log in logs if log.exists()]
-        seen.seconds.append(time.monotonic() - begun)
-        seen.lag.append(int(waiting) * RECORD_BYTES)
-        seen.slots.append(sum(sum(slots(said)) for said in running))
-        seen.executors.append(len(executors()))
+    def note(lines: Iterable[str]) -> None:
+        for waiting in lines:
+            running = [log.read_text().rpartition(ENDED)[2] for log in logs if log.exists()]
+            seen.seconds.append(time.monotonic() - begun)
+            seen.lag.append(int(waiting) * RECORD_BYTES)
+            seen.slots.append(sum(sum(slots(said)) for said in running))
+            seen.executors.append(len(executors()))
 
     command = ["kubectl", "--namespace", NAMESPACE, "exec", "worker", "--", "python", "-c", WAITING, topic]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(1) as threads:
         assert process.stdout is not None
-        noted = threads.submit(lambda lines: [note(line) for line in lines], process.stdout)
+        noted = threads.submit(note, process.stdout)
         try:
             yield seen
         finally:

@@ -71,6 +71,11 @@ class Stack:
             print(self.compose("ps", "--all"), self.compose("logs", "--tail", "40"))
             raise
 
+    def add_setting(self, line: str) -> None:
+        """Add a line to the configuration that is mounted."""
+        mounted = self.directory / "include" / "compose" / "mirror.properties"
+        mounted.write_text(f"{mounted.read_text()}\n{line}\n")
+
     def are_well(self) -> bool:
         states = [json.loads(line) for line in self.compose("ps", "--format", "json").splitlines()]
         return {each["Health"] for each in states} == {"healthy"} and {each["Service"] for each in states} == {
@@ -189,8 +194,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_images_are_built_once_and_what_is_mounted_is_no_part_of_them(stack: Stack) -> None:
     before, ids = images(), image_ids()
-    mounted = stack.directory / "include" / "compose" / "mirror.properties"
-    mounted.write_text(f"{mounted.read_text()}\n# A line more.\n")
+    stack.add_setting("# A line more.")
     stack.compose("build")
     assert image_ids() == ids and images() == before
     made = run(
@@ -277,8 +281,7 @@ def test_three_workers_copy(stack: Stack) -> None:
     assert all(ipaddress.ip_address(host) in subnet for host in alive), (
         "of two networks, the one that the driver reaches"
     )
-    mounted = stack.directory / "include" / "compose" / "mirror.properties"
-    mounted.write_text(f"{mounted.read_text()}\nwindow.slot.bytes = 100000\n")
+    stack.add_setting("window.slot.bytes = 100000")
     copies_in_one_window(stack, "payments", 30_000)
     workers = stack.compose("ps", "--quiet", "spark-worker").split()
     with_python = [each for each in workers if "pyspark.daemon" in run("docker", "top", each)]

@@ -27,17 +27,16 @@ class OtherSpark:
     @property
     def of_client(self) -> Path:
         """The Python that has the client: this one where it is ours."""
-        return (
-            Path(sys.executable) if self.client == version("pyspark") else installed(replace(self, spark=self.client))
-        )
+        if self.client == version("pyspark"):
+            return Path(sys.executable)
+        return installed(replace(self, spark=self.client))
 
 
 OTHERS = [
     *(OtherSpark(spark, HERE, version("pyspark")) for spark in ("4.0.2", "4.1.1", "4.2.0", "4.3.0")),
     OtherSpark("4.0.2", HERE, "4.0.2"),
-    *(
-        OtherSpark(spark, HERE, "4.2.0") for spark in ("4.0.2", "4.1.1")
-    ),  # a client that is newer, as Airflow 3.3 brings it
+    # A client that is newer than the server, as Airflow 3.3 brings it.
+    *(OtherSpark(spark, HERE, "4.2.0") for spark in ("4.0.2", "4.1.1")),
     *(OtherSpark("4.2.0", python, "4.2.0") for python in ("3.11", "3.12", "3.13") if python != HERE),
 ]
 
